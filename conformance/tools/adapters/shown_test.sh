@@ -17,7 +17,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/shown" || exit 1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 bad=0
-[ $# -gt 0 ] || set -- dcp*.py fsdp*.py keeps*.py fairscale*.py zero3*.py
+[ $# -gt 0 ] || set -- dcp*.py ddp*.py fsdp*.py keeps*.py fairscale*.py zero3*.py
 for script; do
     case $script in
     fairscale*) needs=fairscale ;;

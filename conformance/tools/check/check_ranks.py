@@ -69,6 +69,10 @@ class Sharded:
 
     def live(self):
         task, player, record = self.task, self.player, self.record
+        # As torchrun sets them: Accelerate and others look for these.
+        os.environ.update(RANK=str(self.rank), WORLD_SIZE=str(task.ranks),
+                          LOCAL_RANK=str(self.rank), OMP_NUM_THREADS="1",
+                          LOCAL_WORLD_SIZE=str(task.ranks))
         dist.init_process_group(
             "gloo", init_method=f"file://{task.scratch}/store", rank=self.rank,
             world_size=task.ranks,

@@ -10,6 +10,7 @@ set -uo pipefail
 # shellcheck source=conformance/cli/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../cli/checks.sh"
 kept=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../../fixtures/check")
+pages=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../../docs")
 cd "$folder" || exit 1
 
 # says CODE TEXT ARGUMENT...: that exit code, and TEXT is printed, on one line.
@@ -44,6 +45,15 @@ says 64 'a number from 2 to 8' a.py --ranks 1
 says 64 'a number from 1 to' a.py --timeout none
 says 64 'unknown' a.py --rankz 2
 says 65 'no.py: No such file' no.py
+
+# What Accelerate prepares: the rows of docs/check.md.
+for record in accelerate-ddp accelerate-fsdp2; do
+    "$cts" check "$kept/$record" >out 2>&1
+    row="| \`$record\` | $(sed -n '1s/^[^:]*: //p' out) | $(tail -n 1 out) |"
+    why=''
+    grep -F -- "$row" "$pages/check.md" >/dev/null || why="no row '$row'"
+    result "docs/check.md: $record" "$why"
+done
 
 # What is no record.
 mkdir empty whole
@@ -96,4 +106,4 @@ left=$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'fsdp-cts-check-*' \
     -user "$(id -u)" -newer a.py 2>/dev/null | head -n 1)
 [ -z "$left" ] || echo "note: $left, perhaps of another run"
 
-finish 29
+finish 31

@@ -61,7 +61,10 @@ def one(rank, function, ranks, store):
 
 def play(function, ranks=2):
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(one, (function, ranks, os.path.join(folder, "store")), ranks)
+        # Forked, so that PyTorch is imported once.
+        mp.start_processes(
+            one, (function, ranks, os.path.join(folder, "store")), ranks,
+            start_method="fork")
 
 
 def layers(n=3, width=4):

@@ -93,6 +93,8 @@ def loss(model, batch):
 
 def shard(model):
     policy = {}
+    for name in ("RANK", "LOCAL_RANK"):  # as a launcher sets them
+        assert os.environ[name] == str(rank())
     if PLANTED == "unwrapped":
         return
     if PLANTED == "bf16-reduce":
