@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""checkpoint_kills.py - a world of PyTorch FSDP that is killed while it saves.
+"""checkpoint_kills.py - a world that shards, killed while it saves.
 
 usage: checkpoint_kills.py [--kills N] [--seconds S] [--seed S] [WAY ...]
 
@@ -8,7 +8,11 @@ Two ranks save a model again and again, whose every value is the number of the
 save, and are both ended by SIGKILL at a moment that is drawn. Then what lies
 there is loaded. Ways: dcp (FSDP2, torch.distributed.checkpoint, a folder for
 each save), dcp-over (the same folder again), full (FSDP1, FULL_STATE_DICT and
-torch.save, a file for each), full-over (the same file again).
+torch.save, a file for each), full-over (the same file again), zero3 (DeepSpeed,
+save_checkpoint, a tag for each; consolidated, the last that ended by the file
+`latest`), zero3-over (the same tag again), local (FairScale, local_state_dict
+and torch.save, a file of each rank for each; consolidated), local-over (the same
+files again).
 
 For each way it prints how often the newest save was whole, refused (and how),
 or loaded without a word with values that are not one save's; and the same of
@@ -17,6 +21,7 @@ the last one that had ended. By hand: docs/measurements/checkpoints.md.
 
 import argparse
 import collections
+import contextlib
 import importlib
 import logging
 import multiprocessing
@@ -28,17 +33,20 @@ import tempfile
 import time
 import warnings
 
+os.environ.setdefault("DS_ACCELERATOR", "cpu")
+
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
-from torch.distributed.checkpoint.state_dict import get_model_state_dict
+from torch.distributed.checkpoint.state_dict import (
+    get_model_state_dict, set_model_state_dict,
+)
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import (
     FullStateDictConfig, FullyShardedDataParallel, StateDictType, fully_shard,
 )
 
 RANKS, LAYERS, ROWS = 2, 4, 512  # 4 MB
-WAYS = ("dcp", "dcp-over", "full", "full-over")
 CONTEXT = multiprocessing.get_context("fork")
 
 
@@ -47,34 +55,145 @@ def make_model():
         torch.nn.Linear(ROWS, ROWS, bias=False) for _ in range(LAYERS)))
 
 
-def save(way, model, path):
-    if way.startswith("dcp"):
-        dcp.save({"model": get_model_state_dict(model)}, checkpoint_id=path)
-        return
-    with FullyShardedDataParallel.state_dict_type(
-            model, StateDictType.FULL_STATE_DICT,
-            FullStateDictConfig(offload_to_cpu=True, rank0_only=True)):
-        state = model.state_dict()
-    if dist.get_rank() == 0:
-        torch.save(state, path)
-    dist.barrier()
+class Dcp:
+    """FSDP2; a save is a folder."""
+
+    def __init__(self):
+        self.model = fully_shard(make_model(), mesh=init_device_mesh(
+            "cpu", (dist.get_world_size(),)))
+
+    def fill(self, value):
+        for w in self.own():
+            w.data.fill_(value)
+
+    def own(self):
+        return [getattr(w, "_local_tensor", w) for w in self.model.parameters()]
+
+    def save(self, path):
+        dcp.save({"model": get_model_state_dict(self.model)},
+                 checkpoint_id=path)
+
+    def restore(self, path):
+        state = {"model": get_model_state_dict(self.model)}
+        dcp.load(state, checkpoint_id=path)
+        set_model_state_dict(self.model, state["model"])
+
+    @staticmethod
+    def load(path):
+        state = {"model": {f"{i}.weight": torch.full((ROWS, ROWS), -1.0)
+                           for i in range(LAYERS)}}
+        dcp.load(state, checkpoint_id=path, no_dist=True)
+        return state["model"]
+
+
+class Full(Dcp):
+    """FSDP1; a save is a file."""
+
+    def __init__(self):
+        self.model = FullyShardedDataParallel(make_model(),
+                                              device_id=torch.device("cpu"))
+
+    def save(self, path):
+        with FullyShardedDataParallel.state_dict_type(
+                self.model, StateDictType.FULL_STATE_DICT,
+                FullStateDictConfig(offload_to_cpu=True, rank0_only=True)):
+            state = self.model.state_dict()
+        if dist.get_rank() == 0:
+            torch.save(state, path)
+        dist.barrier()
+
+    def restore(self, path):
+        with FullyShardedDataParallel.state_dict_type(
+                self.model, StateDictType.FULL_STATE_DICT):
+            self.model.load_state_dict(torch.load(path))
+
+    load = staticmethod(torch.load)
+
+
+class Zero3(Dcp):
+    """A save is a folder, its tag. A file names the last that had ended, and is
+    what loads without a tag."""
+
+    def __init__(self):
+        import deepspeed
+        os.environ["LOCAL_RANK"] = str(dist.get_rank())
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+        model = make_model()
+        self.model = deepspeed.initialize(
+            model=model, dist_init_required=False,
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.1), config={
+                "train_micro_batch_size_per_gpu": 1,
+                "zero_allow_untested_optimizer": True,
+                "zero_force_ds_cpu_optimizer": False,
+                "zero_optimization": {"stage": 3}})[0]
+
+    def own(self):
+        return self.model.optimizer.fp32_partitioned_groups_flat
+
+    def save(self, path):
+        self.model.save_checkpoint(*os.path.split(path))
+
+    def restore(self, path):
+        self.model.load_checkpoint(*os.path.split(path))
+
+    @staticmethod
+    def load(path):
+        from deepspeed.utils.zero_to_fp32 import (
+            get_fp32_state_dict_from_zero_checkpoint,
+        )
+        folder, tag = os.path.split(path)
+        return get_fp32_state_dict_from_zero_checkpoint(folder, tag or None)
+
+
+class Local(Dcp):
+    """FairScale; a save is a folder with a file of each rank."""
+
+    def __init__(self):
+        from fairscale_fsdp import Fsdp, lend_streams
+        lend_streams()
+        self.model = Fsdp(make_model(), compute_device=torch.device("cpu"))
+
+    def save(self, path):
+        os.makedirs(path, exist_ok=True)
+        torch.save((self.model.local_state_dict(),
+                    self.model.local_metadata_dict()),
+                   os.path.join(path, str(dist.get_rank())))
+        dist.barrier()
+
+    def restore(self, path):
+        state, _ = torch.load(os.path.join(path, str(dist.get_rank())),
+                              weights_only=False)
+        self.model.load_local_state_dict(state)
+
+    @staticmethod
+    def load(path):
+        from fairscale.nn import FullyShardedDataParallel as Fsdp
+        return Fsdp.consolidate_shard_weights(*zip(*(
+            torch.load(os.path.join(path, str(rank)), weights_only=False)
+            for rank in range(RANKS))))
+
+
+FORMS = {"dcp": Dcp, "full": Full, "zero3": Zero3, "local": Local}
+WAYS = [way + over for way in FORMS for over in ("", "-over")]
+
+
+def form_of(way):
+    return FORMS[way.removesuffix("-over")]
+
+
+def begin(way, rank, folder, ranks=RANKS):
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=ranks,
+                            init_method=f"file://{folder}/store")
+    return form_of(way)()
 
 
 def rank_main(way, rank, folder, ended):
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=RANKS,
-                            init_method=f"file://{folder}/store")
-    if way.startswith("dcp"):
-        model = fully_shard(make_model(), mesh=init_device_mesh(
-            "cpu", (RANKS,)))
-    else:
-        model = FullyShardedDataParallel(make_model(),
-                                         device_id=torch.device("cpu"))
+    form = begin(way, rank, folder)
     for number in range(1, 10000):
-        for w in model.parameters():
-            getattr(w, "_local_tensor", w).data.fill_(float(number))
-        save(way, model, os.path.join(
+        form.fill(float(number))
+        form.save(os.path.join(
             folder, "save" if way.endswith("over") else f"save-{number:05}"))
         if rank == 0:
             ended.value = number
@@ -82,14 +201,8 @@ def rank_main(way, rank, folder, ended):
 
 def load(way, path):
     """The number of a save; 0: values of several."""
-    state = {"model": {f"{i}.weight": torch.full((ROWS, ROWS), -1.0)
-                       for i in range(LAYERS)}}
-    if way.startswith("dcp"):
-        dcp.load(state, checkpoint_id=path, no_dist=True)
-        state = state["model"]
-    else:
-        state = torch.load(path)
-    values = {x for w in state.values() for x in w.unique().tolist()}
+    values = {x for w in form_of(way).load(path).values()
+              for x in w.unique().tolist()}
     return int(values.pop()) if len(values) == 1 else 0
 
 
@@ -100,9 +213,14 @@ def look(way, folder, last, out):
     saves = sorted(f for f in os.listdir(folder) if f.startswith("save"))
     found = []
     ended = "save" if way.endswith("over") else f"save-{last:05}"
+    if way.startswith("zero3"):
+        ended = ""
     for name in (saves[-1], ended):
         try:
-            number = load(way, os.path.join(folder, name))
+            with open(os.devnull, "w") as nowhere, \
+                    contextlib.redirect_stdout(nowhere), \
+                    contextlib.redirect_stderr(nowhere):
+                number = load(way, os.path.join(folder, name))
             found.append("values of several saves" if number == 0 else
                          "whole" if number >= last else "an older one")
         except BaseException as e:  # CheckpointException is no Exception
@@ -117,9 +235,11 @@ def kill_once(way, draw):
              for r in range(RANKS)]
     for r in ranks:
         r.start()
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while ended.value < 2 and time.monotonic() < until:
         time.sleep(0.002)
+    if ended.value < 2:
+        raise TimeoutError(f"{way}: nothing was saved")
     time.sleep(draw.random() * 0.2)
     last = ended.value
     for r in ranks:
@@ -135,6 +255,15 @@ def kill_once(way, draw):
     return found
 
 
+def import_for(ways):
+    """Once, else each rank does, for long."""
+    importlib.import_module("torch._dynamo")
+    for way, module in (("zero3", "deepspeed"), ("local", "fairscale_fsdp")):
+        if any(w.startswith(way) for w in ways):
+            importlib.import_module(module)
+    logging.disable()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
@@ -143,14 +272,14 @@ def main():
     parser.add_argument("ways", nargs="*", default=list(WAYS))
     a = parser.parse_args()
     draw, until = random.Random(a.seed), time.monotonic() + a.seconds
-    logging.disable()
-    importlib.import_module("torch._dynamo")  # else each rank does, for long
+    import_for(a.ways)
     found = collections.Counter()
     for kill in range(a.kills):
         for way in a.ways if time.monotonic() < until else ():
-            for which, how in zip(("newest", "ended"), kill_once(way, draw)):
+            hows = kill_once(way, draw)
+            for which, how in zip(("newest", "ended"), hows):
                 found[way, which, how] += 1
-            print(f"{kill + 1} {way}", flush=True)
+            print(f"{kill + 1} {way}: {', '.join(hows)}", flush=True)
     for (way, which, how), times in sorted(found.items()):
         print(f"{way}: {which}: {how}: {times}")
 
