@@ -41,7 +41,8 @@ static int cases_of(const struct mutant *m, const struct case_list *all,
         if ((m->shows.engine || !ahead) &&
             m->shows.mixed == (c->precision != CASE_F32) &&
             m->shows.factors == (c->factors != CASE_USUAL_FACTORS) &&
-            m->shows.offload == (c->offload != CASE_NOT_OFFLOADED) &&
+            (m->shows.places ||
+             m->shows.offload == (c->offload != CASE_NOT_OFFLOADED)) &&
             m->shows.in(c)) {
             out->c[out->n++] = all->c[i];
         }

@@ -80,6 +80,7 @@ struct mutant {
         bool mixed;    /* of the cases in mixed precision; else of the others */
         bool factors;  /* of those with factors; else of the others */
         bool offload;  /* of those that are offloaded; else of the others */
+        bool places;   /* of both: what rests on the host, and its twin */
         bool isolated; /* where the kernel limits what ranks may do */
     } shows;
 

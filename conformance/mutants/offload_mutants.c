@@ -28,7 +28,7 @@ static _Thread_local struct {
     uint32_t n;
     uint64_t used;
     void *extra[MOST_EXTRA];
-    uint32_t n_extra;
+    uint32_t n_extra, n_steps;
 } host;
 
 static _Thread_local void *kept_room;
@@ -232,13 +232,40 @@ static int add_overwrites(void *self, struct fsdp_stream *stream,
                : host.real->run(self, stream, op);
 }
 
+static bool is_step(const struct fsdp_op *op)
+{
+    return op->kind == FSDP_OP_SGD || op->kind == FSDP_OP_MOMENTUM ||
+           op->kind == FSDP_OP_ADAMW;
+}
+
 static int steps_on_device(void *self, struct fsdp_stream *stream,
                            const struct fsdp_op *op)
 {
-    return op->kind == FSDP_OP_SGD || op->kind == FSDP_OP_MOMENTUM ||
-                   op->kind == FSDP_OP_ADAMW
-               ? mutant_run(NULL, op)
-               : host.real->run(self, stream, op);
+    return is_step(op) ? mutant_run(NULL, op)
+                       : host.real->run(self, stream, op);
+}
+
+static int step_counts(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    host.n_steps++;
+    return mutant_real.engine.step(s, how);
+}
+
+static int steps_at_half(void *self, struct fsdp_stream *stream,
+                         const struct fsdp_op *op)
+{
+    struct fsdp_op slower = *op;
+
+    if (is_step(op) && host.n_steps > 2) {
+        slower.f[0] *= 0.5f;
+    }
+    return host.real->run(self, stream, &slower);
+}
+
+static void step_slower(struct fsdp_env *env)
+{
+    watch_host(env);
+    host.mine.run = steps_at_half;
 }
 
 static void overwrite(struct fsdp_env *env)
@@ -324,6 +351,19 @@ static bool of_units(const struct run_case *c)
     return is_plain(c, CASE_OFFLOAD_LESS) || is_plain(c, CASE_OFFLOAD_SOME);
 }
 
+/* On the host, and on the device. */
+static bool has_twin(const struct run_case *c)
+{
+    return (c->offload == CASE_OFFLOAD_LESS ||
+            c->offload == CASE_NOT_OFFLOADED) &&
+           strcmp(c->workload, "mlp") == 0 && strcmp(c->size, "odd") == 0 &&
+           c->strategy == CASE_FULL_SHARD && c->ranks == 3 &&
+           c->layout == FSDP_LAYOUT_FLAT && c->wrap == CASE_WRAP_LAYER &&
+           c->fold == FSDP_FOLD_RANK && c->scenario == CASE_TRAIN &&
+           c->microbatches == 1 && c->optimizer == FSDP_OPTIMIZER_ADAMW &&
+           c->frozen == WORKLOAD_TRAINS_ALL && c->recompute == WORKLOAD_KEEPS;
+}
+
 const struct mutant offload_mutants[] = {
     {.name = "offload-bits-ignored",
      .text = "bits of offload that are none are taken as if they were not said",
@@ -369,6 +409,14 @@ const struct mutant offload_mutants[] = {
      .kills = "stream.no-race",
      .shows = {.in = ahead, .offload = true, .engine = "impl"},
      .forgets = "host->device"},
+    {.name = "offload-half-rate",
+     .text = "from the third step on the host steps at half of the rate",
+     .evidence = "an optimizer on the host that a scheduler does not know",
+     .kills = "offload.same-bits",
+     .shows = {.in = has_twin, .n_cases = 2, .places = true},
+     .change_env = step_slower,
+     .calls.step = step_counts,
+     .forget = forget},
     {.name = "offload-host-leak",
      .text = "each step leaves something on the host",
      .evidence = "pinned buffers that are allocated anew",

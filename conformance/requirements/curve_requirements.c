@@ -320,7 +320,7 @@ const struct requirement curve_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .needs = "num.loss-finite grad.local reduce.baseline step.state "
-              "step.weights",
+              "step.weights offload.same-bits",
      .profile = PROFILE_BITS,
      .applies = is_undisturbed,
      .holds = curve_holds,

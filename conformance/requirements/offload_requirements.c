@@ -6,6 +6,7 @@
  * adds up there is in reduce_requirements.c.
  */
 #include "requirements/families.h"
+#include "requirements/script_action.h"
 
 #include "judge/compare/compare_checks.h"
 #include "judge/compare/compare_memory.h"
@@ -152,16 +153,17 @@ static bool host_peak_spoil(const struct expect *e, struct record_rank *rank)
 /* A pass that is cancelled may have copied as far ahead as it may gather. */
 static bool is_counted(const struct expect *e)
 {
+    if (case_is_script(e->c)) {
+        return expect_is_offloaded(e);
+    }
     return is_offloaded(e) &&
            (e->c->scenario != CASE_CANCEL || compare_case_strict(e));
 }
 
-static bool copies_in_step(const struct expect *e,
-                           const struct record_hosted *got, struct finding at,
-                           struct finding *f)
+static bool same_copies(const struct record_hosted *want,
+                        const struct record_hosted *got, struct finding at,
+                        struct finding *f)
 {
-    const struct record_hosted *want = &e->hosted;
-
     at.stage = "copies";
     if (got->to_device != want->to_device) {
         return finding_count(f, at, got->to_device, want->to_device,
@@ -178,6 +180,13 @@ static bool copies_in_step(const struct expect *e,
     return got->to_host_bytes == want->to_host_bytes ||
            finding_bytes(f, at, got->to_host_bytes, want->to_host_bytes,
                          "copied from the device to the host in this step");
+}
+
+static bool copies_in_step(const struct expect *e,
+                           const struct record_hosted *got, struct finding at,
+                           struct finding *f)
+{
+    return same_copies(&e->hosted, got, at, f);
 }
 
 /* Calls `holds` for each step of the rank. */
@@ -200,11 +209,43 @@ each_step(const struct expect *e, const struct record_rank *rank, uint32_t k,
     return true;
 }
 
+/* What is saved and loaded, or initial, is copied as an engine likes. */
+static bool copies_as_it_likes(const struct expect *e,
+                               const struct script_action *a)
+{
+    return a->verb == SCRIPT_SAVE || a->verb == SCRIPT_WAIT ||
+           a->verb == SCRIPT_LOAD || a->verb == SCRIPT_AGAIN ||
+           (a->ending != SCRIPT_WHOLE &&
+            (e->c->prefetch_forward != 0 || e->c->prefetch_backward != 0));
+}
+
+/* Under a scale a step by what is not finite is left out. */
+static bool is_left_out(const struct expect *e, const struct script_action *a,
+                        const struct record_hosted *got)
+{
+    return a->verb == SCRIPT_STEP && e->script.scale.said &&
+           got->to_device + got->to_host == 0;
+}
+
+/* Of a script a step is an action. */
+static bool copies_in_action(const struct expect *e,
+                             const struct record_hosted *got, struct finding at,
+                             struct finding *f)
+{
+    const struct expect_event *v = &e->event[at.step];
+
+    return copies_as_it_likes(e, v->action) || is_left_out(e, v->action, got) ||
+           same_copies(&v->hosted, got, at, f) ||
+           script_action_tell(e, (uint32_t)at.step, f);
+}
+
 static bool copies_of_rank(const struct expect *e,
                            const struct record_rank *rank, uint32_t k,
                            struct finding *f)
 {
-    return each_step(e, rank, k, copies_in_step, f);
+    return each_step(e, rank, k,
+                     case_is_script(e->c) ? copies_in_action : copies_in_step,
+                     f);
 }
 
 /* Of the last step; NULL: nothing was copied or stepped. */
@@ -218,8 +259,12 @@ static struct record_hosted *last_of(struct record_rank *rank)
 static bool copies_spoil(const struct expect *e, struct record_rank *rank)
 {
     struct record_hosted *last = last_of(rank);
+    uint32_t i = rank->n_steps;
 
-    (void)e;
+    while (last && case_is_script(e->c) && i > 0 && i <= e->n_events &&
+           copies_as_it_likes(e, e->event[i - 1].action)) {
+        last = --i > 0 ? last - 1 : NULL;
+    }
     if (last) {
         last->to_device++;
     }
@@ -306,7 +351,8 @@ const struct requirement offload_requirements[] = {
      .since = "1.1",
      .must = 1,
      .level = LEVEL_STEP,
-     .needs = "num.curve",
+     .needs = "num.loss-finite grad.local reduce.baseline step.state "
+              "step.weights",
      .claim = "offload",
      .applies = has_twin,
      .check = &check_curve_of,

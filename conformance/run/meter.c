@@ -296,6 +296,9 @@ static void count_copy(struct meter *m, const void *to, const void *from,
     struct meter *device = m->is_host ? m->beside : m;
     struct meter *host = m->is_host ? m : m->beside;
 
+    if (bytes == 0) {
+        return;
+    }
     if (host && find_block(device, to, bytes) &&
         find_block(host, from, bytes)) {
         device->hosted.to_device++;

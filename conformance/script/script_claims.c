@@ -275,6 +275,7 @@ static const struct {
     {"shared", SCRIPT_PLAIN_TIES},
     {"parameter-units", SCRIPT_PLAIN_WRAP},
     {"buffers", SCRIPT_PLAIN_MODEL},
+    {"offload", SCRIPT_PLAIN_OFFLOAD},
 };
 
 static uint32_t plain_choice(const char *claim)
@@ -285,6 +286,14 @@ static uint32_t plain_choice(const char *claim)
         }
     }
     return 0;
+}
+
+/* What begins without values is given them: none have been saved. */
+static bool lacks_values_for(const struct script *s, const char *const *claims)
+{
+    return s->deferred
+               ? lacking("deferred", claims) || lacking("assign", claims)
+               : s->rank0 && lacking("rank0-initial", claims);
 }
 
 static uint32_t plain_for(const struct script *s, const char *const *claims)
@@ -304,6 +313,7 @@ static uint32_t plain_for(const struct script *s, const char *const *claims)
     plain |= has(claims, "groups-betas") ? 0 : SCRIPT_PLAIN_SAME;
     plain |= has(claims, "loss-scale") ? 0 : SCRIPT_PLAIN_SCALE;
     plain |= has(claims, "no-sync") ? 0 : SCRIPT_PLAIN_REDUCED;
+    plain |= lacks_values_for(s, claims) ? SCRIPT_PLAIN_VALUES : 0;
     return plain;
 }
 

@@ -136,6 +136,8 @@ static void test_settings(void **state)
         {".unit-factors", "", "unit-factors", SCRIPT_PLAIN_FACTORS},
         {"", "scale 2^3\n", "loss-scale", SCRIPT_PLAIN_SCALE},
         {"", "groups 2\n", "groups", SCRIPT_PLAIN_GROUPS},
+        {".offload-less", "", "offload", SCRIPT_PLAIN_OFFLOAD},
+        {"", "rank0\n", "rank0-initial", SCRIPT_PLAIN_VALUES},
     };
 
     (void)state;
@@ -175,6 +177,27 @@ static void test_own_numbers(void **state)
     assert_string_equal(script_unclaimed(&s, with), "groups-betas");
     assert_int_equal(script_project(&s, with, &mask, &error), FSDP_OK);
     assert_int_equal(mask.plain, SCRIPT_PLAIN_SAME);
+    script_release(&s);
+}
+
+/* Who takes no values cannot begin without. */
+static void test_without_values(void **state)
+{
+    static const char *const with[] = {"flat", "full-shard", "fold-rank",
+                                       "sgd",  "deferred",   NULL};
+    static const char text[] =
+        "script 1\ncase mlp.odd.natural.full-shard.k2.flat.layer.rank.s.sgd\n"
+        "deferred\n--\n! deferred-begin\nassign all initial\npass 0.0 s";
+    struct fsdp_error error = {0};
+    struct script_mask mask;
+    struct script s;
+
+    (void)state;
+    assert_int_equal(script_parse(text, &s, &error), FSDP_OK);
+    assert_string_equal(script_unclaimed(&s, with), "assign");
+    assert_int_equal(script_project(&s, with, &mask, &error), FSDP_OK);
+    assert_int_equal(mask.plain, SCRIPT_PLAIN_VALUES);
+    assert_int_equal(mask.actions, 4);
     script_release(&s);
 }
 
@@ -339,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_everything),
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_own_numbers),
+        cmocka_unit_test(test_without_values),
         cmocka_unit_test(test_not_even_core),
         cmocka_unit_test(test_needs),
         cmocka_unit_test(test_allowed),

@@ -68,6 +68,9 @@ static void draw_next(struct drawer *d, uint32_t verb)
         break;
     case SCRIPT_AGAIN:
     case SCRIPT_ANEW:
+        if (draw_lacks_values(d) && one_in(d, 2)) {
+            draw_comes_next(d, SCRIPT_WRONG);
+        }
         if (one_in(d, 2)) {
             draw_comes_next(d, SCRIPT_LOAD);
         }
@@ -155,6 +158,11 @@ static uint32_t any_verb(struct drawer *d)
 
 static uint32_t draw_verb(struct drawer *d)
 {
+    /* What gives values, and what is legal without. */
+    static const uint32_t before_values[SCRIPT_N_VERBS] = {
+        [SCRIPT_ASSIGN] = 16, [SCRIPT_LOAD] = 8,  [SCRIPT_WRONG] = 6,
+        [SCRIPT_STEP] = 1,    [SCRIPT_ZERO] = 1,  [SCRIPT_SYNC] = 1,
+        [SCRIPT_SET] = 1,     [SCRIPT_AGAIN] = 1, [SCRIPT_FREEZE] = 1};
     uint32_t weight[SCRIPT_N_VERBS] = {
         [SCRIPT_PASS] = 40,
         [SCRIPT_EVAL] = 10,
@@ -182,6 +190,9 @@ static uint32_t draw_verb(struct drawer *d)
 
     if (one_in(d, 16)) {
         return any_verb(d);
+    }
+    if (draw_lacks_values(d)) {
+        return chance_weighted(&d->chance, before_values, SCRIPT_N_VERBS);
     }
     if (d->theme == DRAW_OF_CHECKPOINTS) {
         weight[SCRIPT_SAVE] *= 3;
@@ -219,9 +230,10 @@ static bool try_next(struct drawer *d)
 /* What ends what is open, or else always may come. */
 static void take_any(struct drawer *d)
 {
-    uint32_t verb = d->state.left_open  ? SCRIPT_AGAIN
-                    : d->state.open_all ? SCRIPT_RESHARD
-                                        : SCRIPT_LOOK;
+    uint32_t verb = d->state.left_open     ? SCRIPT_AGAIN
+                    : d->state.open_all    ? SCRIPT_RESHARD
+                    : draw_lacks_values(d) ? SCRIPT_ZERO
+                                           : SCRIPT_LOOK;
 
     (void)try_verb(d, verb);
 }

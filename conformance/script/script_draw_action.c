@@ -157,6 +157,9 @@ static void draw_assign(struct drawer *d, struct script_action *a)
         a->number = below(d, 100);
     }
     a->slice = one_in(d, 3) ? 1 + below(d, 16) : 0;
+    if (draw_lacks_values(d) && !one_in(d, 3)) {
+        a->parameter = SCRIPT_ALL;
+    }
 }
 
 bool draw_lacks_states(const struct drawer *d)
@@ -174,6 +177,10 @@ static void draw_wrong(struct drawer *d, struct script_action *a)
     }
     if (draw_has_units(d) && draw_lacks_states(d) && !one_in(d, 4)) {
         a->call = SCRIPT_CALL_LOAD_WITHOUT_STATES;
+        return;
+    }
+    if (draw_lacks_values(d) && !one_in(d, 4)) {
+        a->call = SCRIPT_CALL_DEFERRED_BEGIN + below(d, 4);
         return;
     }
     if (d->state.step_set) {
@@ -252,6 +259,7 @@ uint32_t draw_any_call(struct drawer *d)
 {
     static const uint32_t n_first = SCRIPT_N_DRAWN_CALLS;
     static const uint32_t later = SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT;
+    static const uint32_t of_places = SCRIPT_CALL_UNCLAIMED_OFFLOAD;
     static const uint32_t of_steps[] = {SCRIPT_CALL_UNCLAIMED_PARAMETER_UNITS,
                                         SCRIPT_CALL_UNCLAIMED_IGNORED,
                                         SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE,
@@ -273,7 +281,12 @@ uint32_t draw_any_call(struct drawer *d)
         draw_has_steps(d) ? SCRIPT_N_DRAWN_LAST - SCRIPT_CALL_ASSIGN_IN_PASS
                           : 0;
     const uint32_t n_steps = draw_has_steps(d) ? N_OF(of_steps) : 0;
-    uint32_t call = below(d, n_first + n_units + n_steps + n_assigns);
+    const uint32_t n_places =
+        draw_has_places(d) ? SCRIPT_CALL_ASSIGN_IN_PASS - of_places : 0;
+    const uint32_t n_last =
+        draw_has_places(d) ? SCRIPT_N_CALLS - SCRIPT_N_DRAWN_LAST : 0;
+    uint32_t call =
+        below(d, n_first + n_units + n_steps + n_assigns + n_places + n_last);
 
     /* What is between, and what the list lacks, needs what not every model
      * has: a tie, something ignored, a second unit. */
@@ -281,6 +294,10 @@ uint32_t draw_any_call(struct drawer *d)
         return call < n_first ? call : call - n_first + later;
     }
     call -= n_first + n_units;
-    return call < n_steps ? of_steps[call]
-                          : call - n_steps + SCRIPT_CALL_ASSIGN_IN_PASS;
+    if (call < n_steps) {
+        return of_steps[call];
+    }
+    call -= n_steps;
+    return call < n_assigns + n_last ? call + SCRIPT_CALL_ASSIGN_IN_PASS
+                                     : call - n_assigns - n_last + of_places;
 }

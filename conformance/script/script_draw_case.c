@@ -255,6 +255,16 @@ static void draw_numbers(struct drawer *d)
     }
 }
 
+/* What rests on the host, and who has values when a life begins. */
+static void draw_places(struct drawer *d, struct run_case *c)
+{
+    if (chance_one_in(&d->chance, 3)) {
+        c->offload = 1 + below(d, CASE_N_OFFLOADS - 1);
+    }
+    d->s->deferred = chance_one_in(&d->chance, 6);
+    d->s->rank0 = !d->s->deferred && chance_one_in(&d->chance, 6);
+}
+
 void draw_case(struct drawer *d)
 {
     static const float divide[] = {1.0f, 2.0f, 3.0f, 7.0f};
@@ -280,6 +290,9 @@ void draw_case(struct drawer *d)
     draw_sequence(d, c);
     draw_mixed(d, c);
     draw_ahead(d, c);
+    if (draw_has_places(d)) {
+        draw_places(d, c);
+    }
     d->s->has_case = true;
     d->s->groups = chance_one_in(&d->chance, 2) ? 1 : 2 + below(d, 4);
     draw_numbers(d);

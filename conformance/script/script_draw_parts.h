@@ -57,6 +57,18 @@ static inline bool draw_has_steps(const struct drawer *d)
     return d->s->generator >= 4;
 }
 
+/* From 5 on of what rests on the host, and of lives without values. */
+static inline bool draw_has_places(const struct drawer *d)
+{
+    return d->s->generator >= 5;
+}
+
+/* The life that is there, or comes next, has no values yet. */
+static inline bool draw_lacks_values(const struct drawer *d)
+{
+    return d->state.living ? d->state.empty : d->s->deferred;
+}
+
 /* script_draw.c: the verb is tried next, behind those that are to come. Of more
  * than DRAW_MOST_NEXT nothing becomes. */
 void draw_comes_next(struct drawer *d, uint32_t verb);

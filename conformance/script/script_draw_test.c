@@ -234,7 +234,7 @@ static const struct {
 };
 
 /* Left out is what not every model has, a tie, something ignored, a second
- * unit, a recompute; what is allowed at one place alone; and offload. */
+ * unit, a recompute; and what is allowed at one place alone. */
 static bool is_drawn(uint32_t call)
 {
     static const uint32_t left_out[] = {
@@ -248,9 +248,7 @@ static bool is_drawn(uint32_t call)
         SCRIPT_CALL_GRAD_IN_RECOMPUTE};
     bool drawn =
         call < SCRIPT_N_DRAWN_CALLS ||
-        (call >= SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT &&
-         call < SCRIPT_CALL_UNCLAIMED_OFFLOAD) ||
-        (call >= SCRIPT_CALL_ASSIGN_IN_PASS && call < SCRIPT_N_DRAWN_LAST);
+        (call >= SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT && call < SCRIPT_N_CALLS);
 
     for (size_t i = 0; i < N_OF(left_out); i++) {
         drawn = drawn && call != left_out[i];
@@ -362,6 +360,7 @@ struct axes {
     uint32_t precision[CASE_N_PRECISIONS], recompute[WORKLOAD_N_RECOMPUTES],
         frozen[WORKLOAD_N_FROZEN], factors[CASE_N_FACTORS];
     uint32_t scaled, grows, own;
+    uint32_t offload[CASE_N_OFFLOADS], deferred, rank0;
 };
 
 static void count_axes(const struct script *s, struct axes *n)
@@ -373,6 +372,9 @@ static void count_axes(const struct script *s, struct axes *n)
     n->scaled += s->scale.said;
     n->grows += s->scale.every > 0;
     n->own += script_has_own_numbers(s);
+    n->offload[s->c.offload]++;
+    n->deferred += s->deferred;
+    n->rank0 += s->rank0;
 }
 
 static void assert_axes(const char *workload, const struct axes *n)
@@ -392,11 +394,15 @@ static void assert_axes(const char *workload, const struct axes *n)
     for (uint32_t i = 0; i < CASE_N_FACTORS; i++) {
         assert_true((n->factors[i] > 10) == (i <= CASE_UNIT_FACTORS));
     }
+    for (uint32_t i = 0; i < CASE_N_OFFLOADS; i++) {
+        assert_true(n->offload[i] > 10);
+    }
     assert_true(n->scaled > 50 && n->grows > 20 && n->own > 40);
+    assert_true(n->deferred > 50 && n->rank0 > 50);
 }
 
-/* Dtypes, scaled losses, what is recomputed, frozen, divided, and what groups
- * have of their own: on every workload. */
+/* Dtypes, scaled losses, what is recomputed, frozen, divided, what groups have
+ * of their own, what rests on the host, who has values: on every workload. */
 static void test_axes(void **state)
 {
     static const char *const workload[] = {"mlp", "linear", "gpt", "graph"};
@@ -547,6 +553,7 @@ static void test_golden(void **state)
         {2, "81d38d37293e26684aae4bdf9c580ba8342a8d061cf74338f7bae36879ff16b4"},
         {3, "cb6cb7351763b179577de5cc3a965ca70cd7aac47c382a1cece28dbc4bf46c9f"},
         {4, "f23f2e396405163bde91729eab66270cb2fb83ac9e5955a62115fd8159e38e20"},
+        {5, "398e2c2502000ac8710b8fc1e92b4926b5335e0e9e85dca539cbff65acab0d44"},
     };
 
     char *text = text_by(SCRIPT_OLDEST_GENERATOR, 3);

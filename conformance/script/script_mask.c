@@ -88,6 +88,15 @@ static bool lessen_clip(struct script_action *a, uint32_t bit)
     }
 }
 
+static bool lessen_assign(struct script_action *a, uint32_t bit)
+{
+    if (bit == SCRIPT_LESS_SLICE) {
+        return set_count(&a->slice, 0);
+    }
+    a->number = 0;
+    return set_count(&a->source, SCRIPT_INITIAL);
+}
+
 static bool lessen_anew(struct script_action *a, uint32_t bit)
 {
     if (bit == SCRIPT_LESS_WORLD) {
@@ -107,6 +116,7 @@ static bool lessen(const struct script *s, struct script_action *a,
     case SCRIPT_EVAL:
         return lessen_pass(a, bit);
     case SCRIPT_STEP:
+    case SCRIPT_BACKWARD_STEP:
         return bit <= SCRIPT_LESS_RATE && lessen_step(s, a, bit);
     case SCRIPT_CLIP:
         return bit <= SCRIPT_LESS_STRICT && lessen_clip(a, bit);
@@ -114,6 +124,8 @@ static bool lessen(const struct script *s, struct script_action *a,
         a->rank0_only = a->rank0_only && bit != SCRIPT_LESS_FORM;
         return bit == SCRIPT_LESS_FORM &&
                set_count(&a->form, FSDP_SAVE_SHARDED);
+    case SCRIPT_ASSIGN:
+        return bit <= SCRIPT_LESS_SOURCE && lessen_assign(a, bit);
     case SCRIPT_ANEW:
         return bit <= SCRIPT_LESS_PROCESS && lessen_anew(a, bit);
     case SCRIPT_REPEAT:

@@ -2,10 +2,10 @@
 /*
  * script_mask.h - what is kept of a drawn script, and its id.
  *
- *     script.4.77                   drawn by generator 4 from the seed 77
- *     script.4.77.9f-2              of its actions those with the numbers 1 to
+ *     script.5.77                   drawn by generator 5 from the seed 77
+ *     script.5.77.9f-2              of its actions those with the numbers 1 to
  *                                   5 and 8; plain: bit 1
- *     script.4.77.9f-2-8            and the first one that is kept says less
+ *     script.5.77.9f-2-8            and the first one that is kept says less
  *
  * What is kept is a mask: which actions, which plain choices in place of the
  * header's, and by how much each action says less. Any mask is of a legal
@@ -47,7 +47,9 @@ enum script_plain {
     SCRIPT_PLAIN_FACTORS = 1u << 21,      /* no predivision, none of a unit */
     SCRIPT_PLAIN_SAME = 1u << 22,         /* groups have the same numbers */
     SCRIPT_PLAIN_TIES = 1u << 23,         /* nothing is tied */
-    SCRIPT_N_PLAIN = 24,
+    SCRIPT_PLAIN_VALUES = 1u << 24,       /* lives begin with values */
+    SCRIPT_PLAIN_OFFLOAD = 1u << 25,      /* all rests on the device */
+    SCRIPT_N_PLAIN = 26,
 };
 
 /* What an action says no more; bits, by verb. Lower ones come first. */
@@ -62,6 +64,8 @@ enum script_less {
     SCRIPT_LESS_P = 1,       /* clip: p is 2 */
     SCRIPT_LESS_NORM = 2,    /* inf: nothing is clipped */
     SCRIPT_LESS_STRICT = 4,  /* not strict */
+    SCRIPT_LESS_SLICE = 1,   /* assign: all of a parameter at once */
+    SCRIPT_LESS_SOURCE = 2,  /* what it began with */
     SCRIPT_LESS_FORM = 1,    /* save: sharded */
     SCRIPT_LESS_WORLD = 1,   /* anew: the same world */
     SCRIPT_LESS_PROCESS = 2, /* again in its place */

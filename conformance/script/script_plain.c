@@ -315,6 +315,19 @@ static bool nothing_tied(struct script *s)
     return true;
 }
 
+static bool with_values(struct script *s)
+{
+    const bool changes = s->deferred || s->rank0;
+
+    s->deferred = s->rank0 = false;
+    return changes;
+}
+
+static bool not_offloaded(struct script *s)
+{
+    return set(&s->c.offload, CASE_NOT_OFFLOADED);
+}
+
 uint32_t script_make_plain(struct script *s, uint32_t plain)
 {
     /* In the order of enum script_plain. */
@@ -324,7 +337,8 @@ uint32_t script_make_plain(struct script *s, uint32_t plain)
         plain_strategy, plain_fold,      plain_layout,    plain_wrap,
         plain_root,     plain_divisor,   reduce_all,      one_microbatch,
         plain_seed,     plain_precision, no_scale,        no_recompute,
-        nothing_frozen, usual_factors,   same_numbers,    nothing_tied};
+        nothing_frozen, usual_factors,   same_numbers,    nothing_tied,
+        with_values,    not_offloaded};
     uint32_t changed = 0;
 
     for (uint32_t i = 0; i < N_OF(make); i++) {

@@ -137,6 +137,9 @@ static const struct {
     {SCRIPT_PLAIN_MODEL,
      "gpt.odd.natural.full-shard.k4.flat.layer.rank.s.sgd.frozen-matrices",
      "look\n", MLP ".frozen-prefix", "look\n"},
+    {SCRIPT_PLAIN_OFFLOAD, MLP ".offload-some", "look\n", MLP, "look\n"},
+    {SCRIPT_PLAIN_VALUES, MLP "\nrank0", "look\n", MLP, "look\n"},
+    {SCRIPT_PLAIN_VALUES | SCRIPT_PLAIN_OFFLOAD, MLP, "look\n", NULL, NULL},
     /* What becomes illegal goes. */
     {SCRIPT_PLAIN_SCALE, MLP "\nscale 2^9",
      "look\npass 0.0 inf\nstep lr 1\nzero\npass 0.0\nclip 1 p 1 strict\n", MLP,
@@ -217,6 +220,12 @@ static const struct {
      "repeat 2 {\nlook\n}"},
     {SCRIPT_LESS_TEN, 0, "repeat 10 {\nlook\n}", "repeat 10 {\nlook\n}"},
     {12, 0, "repeat 42 {\nlook\n}", "repeat 42 {\nlook\n}"},
+    {SCRIPT_LESS_RATES, SCRIPT_LESS_RATES, "backward-step lr 1,2",
+     "backward-step lr 1"},
+    {SCRIPT_LESS_SLICE, SCRIPT_LESS_SLICE, "assign all 7 by 3", "assign all 7"},
+    {SCRIPT_LESS_SOURCE, SCRIPT_LESS_SOURCE, "assign 1 7 by 3",
+     "assign 1 initial by 3"},
+    {15, 0, "assign all initial", "assign all initial"},
     {15, 0, "sync off", "sync off"},
 };
 

@@ -114,6 +114,16 @@ static uint32_t when_at_rest(const struct script_state *s)
     return now;
 }
 
+/* Whether there may be a rank that lacks no value, where others do: it owns
+ * none, or has been given them. */
+static bool may_lack_none(const struct script_state *s)
+{
+    const uint32_t degree = case_shard_degree(&s->world);
+
+    return s->values != 0 || degree > 2 ||
+           (degree > 1 && strcmp(s->world.workload, "graph") == 0);
+}
+
 static void check_call(struct script_state *s, uint32_t call, uint32_t now)
 {
     const struct script_call_row *row = &script_calls[call];
@@ -131,6 +141,10 @@ static void check_call(struct script_state *s, uint32_t call, uint32_t now)
               s->kept && (call == SCRIPT_CALL_PARAM_AT_REST ||
                           call == SCRIPT_CALL_PARAM_AFTER_CANCEL),
               "a unit may be unsharded: `step` ends that");
+    refuse_if(s,
+              call == SCRIPT_CALL_DEFERRED_PIECES && s->s->generator != 0 &&
+                  may_lack_none(s),
+              "a rank that lacks no value has its pieces");
     if (call == SCRIPT_CALL_LOAD_DAMAGED) {
         s->saved &= ~1u; /* it is what was damaged */
     }

@@ -59,8 +59,7 @@ static void keep(struct walk *w, uint32_t u, uint32_t kind)
     if (x->step_on_host) {
         at = RECORD_HOST + (kept ? FSDP_GRAD_SHARD : FSDP_STAGING);
         expect_walk_grow(w, at, reduce, x->grad_chunk);
-        w->hosted->to_host++;
-        w->hosted->to_host_bytes += expect_walk_bytes(reduce, x->grad_chunk);
+        expect_walk_take(w, expect_walk_bytes(reduce, x->grad_chunk));
     }
     if (!w->unit[u].reduced && !kept) {
         expect_walk_grow(w, expect_walk_at(x->step_on_host, FSDP_GRAD_SHARD),
@@ -124,10 +123,8 @@ static void step_unit(struct walk *w, uint32_t u)
 
     if (x->shard_on_host != x->step_on_host) {
         expect_walk_grow(w, at, FSDP_DTYPE_F32, x->chunk);
-        w->hosted->to_host++;
-        w->hosted->to_host_bytes += bytes;
-        w->hosted->to_device++;
-        w->hosted->to_device_bytes += bytes;
+        expect_walk_take(w, bytes);
+        expect_walk_bring(w, bytes);
         expect_walk_shrink(w, at, FSDP_DTYPE_F32, x->chunk);
     }
 }

@@ -175,6 +175,19 @@ int expect_walk_communicate(struct walk *w, uint32_t kind, uint32_t dim,
     return FSDP_OK;
 }
 
+/* Of nothing there is no copy. */
+void expect_walk_bring(struct walk *w, uint64_t bytes)
+{
+    w->hosted->to_device += bytes > 0;
+    w->hosted->to_device_bytes += bytes;
+}
+
+void expect_walk_take(struct walk *w, uint64_t bytes)
+{
+    w->hosted->to_host += bytes > 0;
+    w->hosted->to_host_bytes += bytes;
+}
+
 /* A shard that rests on the host is copied to its place, or, where it is cast,
  * into staging. */
 static void land_shard(struct walk *w, uint32_t u, uint32_t dtype)
@@ -184,8 +197,7 @@ static void land_shard(struct walk *w, uint32_t u, uint32_t dtype)
     if (!x->shard_on_host) {
         return;
     }
-    w->hosted->to_device++;
-    w->hosted->to_device_bytes += expect_walk_bytes(FSDP_DTYPE_F32, x->chunk);
+    expect_walk_bring(w, expect_walk_bytes(FSDP_DTYPE_F32, x->chunk));
     if (dtype != FSDP_DTYPE_F32) {
         expect_walk_grow(w, FSDP_STAGING, FSDP_DTYPE_F32, x->chunk);
         expect_walk_shrink(w, FSDP_STAGING, FSDP_DTYPE_F32, x->chunk);

@@ -48,6 +48,9 @@ struct walk {
 uint32_t expect_walk_states(const struct expect *e);
 /* Bytes of so many elements. */
 uint64_t expect_walk_bytes(uint32_t dtype, uint64_t elements);
+/* A copy to the device, to the host. */
+void expect_walk_bring(struct walk *w, uint64_t bytes);
+void expect_walk_take(struct walk *w, uint64_t bytes);
 /* Bytes of storage of so many: whole lines. */
 uint64_t expect_walk_in_lines(uint64_t bytes);
 
