@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1030;
+const uint32_t manifest_count = 1043;
 const char manifest_sha256[] =
-    "5c4a408c1a9da64b94a45af1be87d155e358bbda02e20acd2d3df2e4c29750f7";
+    "bc54179fad321583bfe0325a7286f13ac375932c5e34c799294cf18ff47937cf";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -176,7 +176,8 @@ static bool summoned_holds(const struct expect *e, const struct record *r,
                                         .unit = e->unit_of_parameter[p],
                                         .n = fsdp_numel(e->model, p)};
 
-            if (part.n > 0 && is_summoned(e, i, part.unit) &&
+            if (part.n > 0 && !expect_is_ignored(e, p) &&
+                is_summoned(e, i, part.unit) &&
                 !as_baseline(e, r, &part, RECORD_SUMMONED, f)) {
                 return false;
             }
@@ -380,7 +381,8 @@ const struct requirement script_requirements[] = {
               "thaw.starts thaw.stepped thaw.frozen-keeps thaw.loaded "
               "thaw.others-stay mixed.overflow "
               "step-in-backward.same-bits assign.own-part "
-              "assign.states-stay deferred.same-curve rank0.same-values",
+              "assign.states-stay deferred.same-curve rank0.same-values "
+              "summon.values",
      .profile = PROFILE_BITS,
      .applies = looks,
      .holds = values_hold,

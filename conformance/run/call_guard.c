@@ -197,6 +197,9 @@ GUARDED(assign, true,
          const void *host),
         (s, p, first, n, host))
 
+GUARDED(summon, true, (struct fsdp_sharded * s, const struct fsdp_summon *how),
+        (s, how))
+
 static void guarded_destroy(struct fsdp_sharded *s)
 {
     my.engine.destroy(s);
@@ -229,6 +232,7 @@ void call_guard_wrap(struct fsdp_engine *e)
     WRAP(buffer);
     WRAP(set_step);
     WRAP(assign);
+    WRAP(summon);
     WRAP(destroy);
 #undef WRAP
 }

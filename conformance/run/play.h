@@ -78,6 +78,19 @@ int play_wrong_unshard_unit(struct driver *x, int *status);
 int play_wrong_reshard_unit(struct driver *x, int *status);
 int play_wrong_reshard_window(struct driver *x, int *status);
 
+/* Whether a refusal named this number, of a unit or a knob: an answer says so
+ * if not. */
+int play_refused_by_name(struct driver *x, uint32_t number, int status);
+
+/* play_summon.c: every parameter is read, as unshard_all shows it, or summon of
+ * some of them; and how that is refused. */
+int play_unshard(struct driver *x, const struct script_action *a);
+int play_reshard(struct driver *x, const struct script_action *a);
+int play_summon(struct driver *x, const struct script_action *a);
+int play_summon_some(struct driver *x, const struct script_action *a);
+int play_wrong_summon(struct driver *x, int *status);
+int play_wrong_summon_unit(struct driver *x, int *status);
+
 /* play_freeze.c: what is trained. A life begins with what the model says. */
 int play_trains_as_told(struct driver *x);
 int play_freeze(struct driver *x, const struct script_action *a);

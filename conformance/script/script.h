@@ -62,6 +62,8 @@ enum script_verb {
     SCRIPT_N_DRAWN_VERBS, /* the generator draws those above */
     SCRIPT_BACKWARD_STEP = SCRIPT_N_DRAWN_VERBS, /* set_step */
     SCRIPT_ASSIGN, /* assign, of one parameter or of all; drawn from 4 on */
+    /* Drawn by nobody: summon, as SUMMON of one unit, or on rank 0 alone. */
+    SCRIPT_SUMMON_SOME,
     SCRIPT_N_VERBS,
 };
 
@@ -169,7 +171,9 @@ struct script_action {
     uint32_t same_slot; /* WAIT */
     /* ANEW */
     struct script_world world;
-    /* SET, and of one unit UNSHARD_UNIT, RESHARD_UNIT */
+    /* SUMMON_SOME */
+    bool on_rank0;
+    /* SET, SUMMON_SOME, and of one unit UNSHARD_UNIT, RESHARD_UNIT */
     uint32_t unit; /* below SCRIPT_MAX_UNITS, or FSDP_NO_UNIT: of all */
     uint32_t knob; /* enum fsdp_knob */
     float value;
@@ -445,6 +449,9 @@ enum script_call {
     SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES,
     SCRIPT_CALL_LAST_RANK_HAS_VALUES,
     SCRIPT_CALL_UNCLAIMED_DEFERRED,
+    SCRIPT_CALL_SUMMON_IN_PASS,
+    SCRIPT_CALL_SUMMON_WHILE_OPEN,
+    SCRIPT_CALL_SUMMON_UNKNOWN_UNIT,
     SCRIPT_N_CALLS,
 };
 

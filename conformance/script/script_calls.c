@@ -251,6 +251,9 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
                                           SCRIPT_IS_A_MISMATCH},
     [SCRIPT_CALL_UNCLAIMED_DEFERRED] = {"unclaimed-deferred", SCRIPT_UNTRAINED,
                                         SCRIPT_IS_UNSUPPORTED, "deferred"},
+    [SCRIPT_CALL_SUMMON_IN_PASS] = {"summon-in-pass", SCRIPT_IN_PASS},
+    [SCRIPT_CALL_SUMMON_WHILE_OPEN] = {"summon-while-open", SCRIPT_OPEN_ALL},
+    [SCRIPT_CALL_SUMMON_UNKNOWN_UNIT] = {"summon-unknown-unit", SCRIPT_AT_REST},
 };
 
 bool script_is_wrong(const struct script_inside *in)

@@ -80,6 +80,7 @@ static const char *claim_of_call(uint32_t call)
         {"deferred-", "deferred"},
         {"shard-values", "deferred"},
         {"assign-", "assign"},
+        {"summon-", "summon"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -140,6 +141,8 @@ static const char *claim_of_verb(const struct script_action *a)
         return "step-in-backward";
     case SCRIPT_ASSIGN:
         return "assign";
+    case SCRIPT_SUMMON_SOME:
+        return "summon";
     case SCRIPT_WRONG:
         return claim_of_call(a->call);
     default:

@@ -174,6 +174,21 @@ static int take_one(struct reader *r, struct script_action *a)
     return parse_unit(r, &a->unit);
 }
 
+/* All of it on every rank is another action. */
+static int take_summon(struct reader *r, struct script_action *a)
+{
+    if (!r->word[0]) {
+        return FSDP_OK;
+    }
+    a->verb = SCRIPT_SUMMON_SOME;
+    FSDP_TRY(take_unit(r, &a->unit));
+    a->on_rank0 = reader_accept(r, "rank0");
+    return a->on_rank0 || a->unit != FSDP_NO_UNIT
+               ? FSDP_OK
+               : reader_fail(r, "`summon` alone is of all, on every rank; here "
+                                "it says a unit, or rank0, or both");
+}
+
 static int take_what_follows(struct reader *r, struct script_action *a)
 {
     switch (a->verb) {
@@ -207,6 +222,8 @@ static int take_what_follows(struct reader *r, struct script_action *a)
         return take_parameter(r, &a->parameter);
     case SCRIPT_ASSIGN:
         return take_assign(r, a);
+    case SCRIPT_SUMMON:
+        return take_summon(r, a);
     default:
         return FSDP_OK;
     }

@@ -461,7 +461,8 @@ static bool needs_values(uint32_t verb)
 {
     return verb == SCRIPT_PASS || verb == SCRIPT_EVAL || verb == SCRIPT_LOOK ||
            verb == SCRIPT_SUMMON || verb == SCRIPT_UNSHARD ||
-           verb == SCRIPT_UNSHARD_UNIT || verb == SCRIPT_SAVE;
+           verb == SCRIPT_UNSHARD_UNIT || verb == SCRIPT_SAVE ||
+           verb == SCRIPT_SUMMON_SOME;
 }
 
 static void walk_life(struct script_state *s, const struct script_action *a)
@@ -518,6 +519,9 @@ static void walk_life(struct script_state *s, const struct script_action *a)
         break;
     case SCRIPT_SUMMON:
         s->summoned = true;
+        s->kept = false;
+        break;
+    case SCRIPT_SUMMON_SOME:
         s->kept = false;
         break;
     case SCRIPT_ASSIGN:

@@ -61,6 +61,10 @@ static void test_canonical(void **state)
         "assign 3 initial\n"
         "assign all summoned by 7\n"
         "assign all 9999\n"
+        "summon\n"
+        "summon 3\n"
+        "summon 3 rank0\n"
+        "summon all rank0\n"
         "}\n"
         "clip inf p 2 strict\n"
         "clip 0.5 p inf\n"
@@ -153,6 +157,8 @@ static const struct {
     {HEAD "backward-step lr 1 finite\n", "nothing more belongs"},
     {HEAD "assign 0\n", "values are initial, summoned"},
     {HEAD "assign 64 1\n", "'64': a parameter"},
+    {HEAD "summon all\n", "`summon` alone is of all"},
+    {HEAD "summon rank0\n", "'rank0': "},
     {HEAD "assign all 10000\n", "'10000': values are"},
     {HEAD "assign all 1 by 0\n", "'0': a slice has"},
     {HEAD "step lr 0x1\n", "'0x1': numbers"},

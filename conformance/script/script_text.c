@@ -200,6 +200,10 @@ static void add_action(FILE *f, const struct script *s,
     case SCRIPT_RESHARD_UNIT:
         add_unit(f, a->unit);
         break;
+    case SCRIPT_SUMMON_SOME:
+        add_unit(f, a->unit);
+        fprintf(f, "%s", a->on_rank0 ? " rank0" : "");
+        break;
     case SCRIPT_FREEZE:
     case SCRIPT_THAW:
         add_unit(f, a->parameter); /* or all */

@@ -389,6 +389,9 @@ int impl_check_owned(const struct fsdp_sharded *s, uint32_t p,
                      const char *where);
 /* Spans alone: parameters' steps are other ones. NOMEM. */
 int impl_find_spans(struct fsdp_sharded *s);
+/* Elements [*first, *first + *n) of x that shard k owns; *n may be 0. */
+void impl_part(const struct fsdp_sharded *s, const struct impl_parameter *x,
+               uint32_t k, uint64_t *first, uint64_t *n);
 /* Per parameter: elements of x that shard k owns, rows of it. */
 uint64_t impl_rows(const struct impl_parameter *x, uint32_t k);
 
@@ -536,6 +539,9 @@ int impl_check_filled(struct fsdp_sharded *s, const char *where, bool any_rank);
 /* ---- impl_assign.c ---- */
 int impl_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
                 const void *host);
+
+/* ---- impl_summon.c ---- */
+int impl_summon(struct fsdp_sharded *s, const struct fsdp_summon *how);
 
 /* ---- impl_save.c, impl_load.c ---- */
 /* One that is being reduced is none any more: it is kept until then only. */

@@ -55,6 +55,7 @@ static const char *const claims[] = {
     "deferred",
     "offload",
     "rank0-initial",
+    "summon",
     "save-full",
     "save-sharded",
     "save-local",
@@ -94,7 +95,8 @@ const struct fsdp_engine *fsdp_impl_engine(void)
         .reshard = impl_reshard_unit,
         .buffer = impl_buffer,
         .set_step = impl_set_step,
-        .assign = impl_assign};
+        .assign = impl_assign,
+        .summon = impl_summon};
 
     return &engine;
 }

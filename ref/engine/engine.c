@@ -340,6 +340,7 @@ static const char *const claims[] = {
     "assign",
     "deferred",
     "rank0-initial",
+    "summon",
     NULL,
 };
 
@@ -375,7 +376,8 @@ const struct fsdp_engine *fsdp_ref_engine(void)
         .reshard = ref_reshard_unit,
         .buffer = ref_buffer,
         .set_step = ref_set_step,
-        .assign = ref_assign};
+        .assign = ref_assign,
+        .summon = ref_summon};
 
     return &engine;
 }

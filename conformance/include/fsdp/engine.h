@@ -300,6 +300,14 @@ struct fsdp_save {
                             0: 5 * 10^9 */
 };
 
+/* What `summon` shows, and where. */
+struct fsdp_summon {
+    uint32_t size;
+    uint32_t one_unit;   /* 1: `unit` alone; 0: all of them */
+    uint32_t unit;       /* of the units' numbers */
+    uint32_t rank0_only; /* 1: on rank 0 alone; 0: on every rank */
+};
+
 struct fsdp_sharded; /* a model that an engine has sharded; the engine's own */
 
 struct fsdp_engine {
@@ -356,6 +364,7 @@ struct fsdp_engine {
      *                                  with assign; without it they are refused
      *   rank0-initial                  initial values on rank 0 alone
      *                                  (model.h); with deferred
+     *   summon                         `summon`; with unshard-all
      *   offload                        shards, gradients and states on
      *                                  env->host; without it that is refused
      *   save-full, save-sharded, save-local, load
@@ -544,6 +553,17 @@ struct fsdp_engine {
      * number or its name. Local. */
     int (*assign)(struct fsdp_sharded *sharded, uint32_t p, uint64_t first,
                   uint64_t n, const void *host);
+
+    /* As unshard_all, until reshard_all, of one unit alone, or on rank 0 alone:
+     * param of all else is INVALID. On every rank a unit is gathered as for a
+     * window, but always in float32. To rank 0 alone each other rank of the
+     * first replica sends what it owns, once, by broadcasts of float32 over
+     * "shard" in that replica, of which it is the root; nobody but rank 0 has
+     * more of it at once, besides shards, than the largest tensor is. With
+     * S = 1 nothing is sent. Collective; every rank gives the same. INVALID,
+     * and nothing has changed: where unshard_all is; a unit that is none: the
+     * message has its number. */
+    int (*summon)(struct fsdp_sharded *sharded, const struct fsdp_summon *how);
 };
 
 /* The one symbol of a plug-in. Static storage; never fails. */
