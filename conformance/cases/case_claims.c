@@ -353,6 +353,10 @@ const struct claim known_claims[] = {
      .text = "scripts that summon one unit, or on rank 0 alone; `summon.*`, "
              "`error.summon`",
      .says = {"\nsummon ", "! summon-"}},
+    {"lenient-load", CLAIM_ENGINE,
+     .text = "scripts that load leniently; `checkpoint.lenient`, "
+             "`checkpoint.reports-names`",
+     .says = {" lenient\n"}},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1043;
+const uint32_t manifest_count = 1056;
 const char manifest_sha256[] =
-    "bc54179fad321583bfe0325a7286f13ac375932c5e34c799294cf18ff47937cf";
+    "b29297194805883a7e219a6443d3d4be92e41be1911457f756e05cbe543dea38";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

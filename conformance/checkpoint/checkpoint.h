@@ -231,9 +231,12 @@ checkpoint_own_steps(const struct checkpoint *c, uint32_t *n);
 
 /* That it has these tensors and no others, but for states of what is frozen
  * now. INVALID: a parameter is trained that was frozen when this was saved, so
- * that it has no states. FORMAT: all else. */
+ * that it has no states. FORMAT: all else. Leniently: that those which it has
+ * are of these shapes and dtypes. */
 int checkpoint_expect(const struct checkpoint *c,
-                      const struct checkpoint_table *table, char *why);
+                      const struct checkpoint_table *table, bool lenient,
+                      char *why);
+bool checkpoint_has(const struct checkpoint *c, const char *name);
 /* Hashes every file i with i % of = part. FORMAT: other bytes. */
 int checkpoint_verify(struct checkpoint *c, uint32_t part, uint32_t of,
                       char *why);
@@ -256,11 +259,11 @@ int checkpoint_extra_read(struct checkpoint *c, uint32_t i, void *to,
                           char *why);
 
 /* Collective: open and expect; all ranks have opened the same one. What was
- * saved in the local form must have the tensors of `local`. Bytes are not
- * verified yet: checkpoint_replace does. */
+ * saved in the local form must have the tensors of `local`, all of them. Bytes
+ * are not verified yet: checkpoint_replace does. */
 int checkpoint_load_open(const struct fsdp_env *env, const char *directory,
                          const struct checkpoint_table *table,
-                         const struct checkpoint_table *local,
+                         const struct checkpoint_table *local, bool lenient,
                          struct checkpoint **out);
 bool checkpoint_is_local(const struct checkpoint *c);
 
@@ -285,7 +288,9 @@ int checkpoint_replace(const struct fsdp_env *env, struct checkpoint *c,
 
 /* What a rank keeps of a loaded checkpoint's own state, by name: this rank's
  * if as many ranks saved it, else rank 0's. And "checkpoint.path" and
- * "checkpoint.reason", as text. */
+ * "checkpoint.reason", as text; "checkpoint.missing" and
+ * "checkpoint.unexpected", names of tensors with a line feed behind each, which
+ * there are of a lenient load. */
 struct checkpoint_kept {
     char **name;
     unsigned char **data;

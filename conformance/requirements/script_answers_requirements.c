@@ -189,7 +189,8 @@ const struct requirement script_answers_requirements[] = {
               "error.freeze-arguments error.load-without-states "
               "error.step-in-backward error.assign-in-pass "
               "error.assign-range deferred.named error.deferred "
-              "error.values-disagree error.summon",
+              "error.values-disagree error.summon "
+              "error.load-renamed",
      .applies = is_refused,
      .holds = answers_hold,
      .spoil = answers_spoil},

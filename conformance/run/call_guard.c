@@ -200,6 +200,9 @@ GUARDED(assign, true,
 GUARDED(summon, true, (struct fsdp_sharded * s, const struct fsdp_summon *how),
         (s, how))
 
+GUARDED(load_from, true, (struct fsdp_sharded * s, const struct fsdp_load *how),
+        (s, how))
+
 static void guarded_destroy(struct fsdp_sharded *s)
 {
     my.engine.destroy(s);
@@ -233,6 +236,7 @@ void call_guard_wrap(struct fsdp_engine *e)
     WRAP(set_step);
     WRAP(assign);
     WRAP(summon);
+    WRAP(load_from);
     WRAP(destroy);
 #undef WRAP
 }

@@ -47,10 +47,10 @@ void play_end_of_run(struct driver *x)
 
 static int again(struct driver *x, const struct script_action *a)
 {
-    (void)a;
     FSDP_TRY(end_life(x));
     play_end_of_run(x);
     play_note_again(x);
+    FSDP_TRY(play_rename(x, a->renamed));
     return begin_life(x);
 }
 

@@ -185,6 +185,7 @@ int play_save(struct driver *x, const struct script_action *a)
     x->kept[a->slot] = x->scaler;
     x->saved_step[a->slot] = x->out->n_steps;
     x->saved_alone[a->slot] = a->rank0_only;
+    FSDP_TRY(play_save_names(x, a->slot, a->form == FSDP_SAVE_LOCAL));
     recorder_watch_peak(x->recorder);
     status = save(x, a, a->slot);
     above = recorder_watched_peak(x->recorder);
@@ -265,6 +266,19 @@ int play_wait(struct driver *x, const struct script_action *a)
     return play_note_outside(x);
 }
 
+static int load(struct driver *x, const struct script_action *a,
+                const char *path)
+{
+    const struct fsdp_load how = {
+        .size = sizeof(how), .lenient = 1, .directory = path};
+
+    if (!a->lenient) {
+        return x->engine.load(x->sharded, path);
+    }
+    return x->engine.load_from ? x->engine.load_from(x->sharded, &how)
+                               : FSDP_ERR_INVALID; /* it is claimed */
+}
+
 int play_load(struct driver *x, const struct script_action *a)
 {
     const bool given = (x->d->script->given >> a->slot & 1) != 0;
@@ -274,9 +288,12 @@ int play_load(struct driver *x, const struct script_action *a)
 
     name_path(x, a->slot, path);
     recorder_watch_peak(x->recorder);
-    status = x->engine.load(x->sharded, path);
+    status = load(x, a, path);
     above = recorder_watched_peak(x->recorder);
     FSDP_TRY(status);
+    if (a->lenient && !x->serial) {
+        FSDP_TRY(play_check_names(x, a->slot));
+    }
     x->unscaled = false;
     if (x->kept[a->slot].scale != 0.0f) {
         x->scaler = x->kept[a->slot];
@@ -401,8 +418,10 @@ int play_wrong_load_damaged(struct driver *x, int *status)
     return FSDP_OK;
 }
 
-/* What was saved before one was thawed says of which states are missing. */
-int play_wrong_load_stateless(struct driver *x, int *status)
+/* Of slot a; what is missing there has the name of a parameter. */
+static int load_lacking(struct driver *x,
+                        bool (*may)(const struct driver *x, uint32_t p),
+                        int *status)
 {
     const struct fsdp_error *e = x->env.error;
     bool named = false;
@@ -414,11 +433,32 @@ int play_wrong_load_stateless(struct driver *x, int *status)
         const char *name = x->model->parameter_name[p];
 
         named = named ||
-                ((x->flags[p] & FSDP_FROZEN) == 0 &&
+                (may(x, p) &&
                  memmem(e->message, strnlen(e->message, sizeof(e->message)),
                         name, strlen(name)) != NULL);
     }
     return *status == FSDP_OK || named
                ? FSDP_OK
                : drive_answer_number(x, "unnamed-parameter", 0);
+}
+
+static bool is_trained(const struct driver *x, uint32_t p)
+{
+    return (x->flags[p] & FSDP_FROZEN) == 0;
+}
+
+static bool is_renamed(const struct driver *x, uint32_t p)
+{
+    return x->renamed == 0 || x->renamed == p + 1;
+}
+
+/* What was saved before one was thawed says of which states are missing. */
+int play_wrong_load_stateless(struct driver *x, int *status)
+{
+    return load_lacking(x, is_trained, status);
+}
+
+int play_wrong_load_renamed(struct driver *x, int *status)
+{
+    return load_lacking(x, is_renamed, status);
 }

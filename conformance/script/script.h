@@ -167,8 +167,12 @@ struct script_action {
     uint32_t slot;
     uint32_t form;      /* SAVE: enum fsdp_save_form */
     bool rank0_only;    /* SAVE */
+    bool lenient;       /* LOAD: names may be missing, and others there */
     bool same;          /* WAIT: the files are those of the slot below */
     uint32_t same_slot; /* WAIT */
+    /* AGAIN: the number of a parameter with another name, from 1; 0: none has
+     */
+    uint32_t renamed;
     /* ANEW */
     struct script_world world;
     /* SUMMON_SOME */
@@ -452,6 +456,7 @@ enum script_call {
     SCRIPT_CALL_SUMMON_IN_PASS,
     SCRIPT_CALL_SUMMON_WHILE_OPEN,
     SCRIPT_CALL_SUMMON_UNKNOWN_UNIT,
+    SCRIPT_CALL_LOAD_RENAMED,
     SCRIPT_N_CALLS,
 };
 
@@ -479,6 +484,8 @@ enum script_when {
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
     SCRIPT_EMPTY = 524288,    /* at rest; parameters have no values for certain
+                               */
+    SCRIPT_RENAMED = 1048576, /* at rest; the whole checkpoint a has other names
                                */
     SCRIPT_HOLDS = 131072,    /* half way through a training pass in which all
                                  units stay from their forward to their

@@ -128,7 +128,7 @@ static const char *claim_of_verb(const struct script_action *a)
     case SCRIPT_SAVE:
         return form_claims[a->form];
     case SCRIPT_LOAD:
-        return "load";
+        return a->lenient ? "lenient-load" : "load";
     case SCRIPT_SET:
         return claim_of_knob(a);
     case SCRIPT_UNSHARD_UNIT:

@@ -275,6 +275,7 @@ static const struct {
     {SCRIPT_FREE, "no gradients, not saving"},
     {SCRIPT_SAVED, "checkpoint a is whole"},
     {SCRIPT_STATELESS, "thawed since checkpoint a"},
+    {SCRIPT_RENAMED, "renamed since checkpoint a"},
     {SCRIPT_EMPTY, "without values"},
     {SCRIPT_STEP_SET, "a step is set"},
     {SCRIPT_OPEN_ALL, "unsharded"},

@@ -127,6 +127,17 @@ static const struct {
      NULL},
     {"unshard; summon 0 rank0", "everything is unsharded"},
     {"summon 0; assign all summoned", "nothing was summoned in this life"},
+    {"save a full; wait a; again renamed 1; ! load-renamed; load a lenient; "
+     "again; load a; ! load-damaged",
+     NULL},
+    {"save a full; wait a; again renamed 1; load a", "has another name"},
+    {"save a local; wait a; load a lenient", NULL},
+    {"save a local; wait a; again renamed 0; load a lenient",
+     "has another name"},
+    {"save a full; wait a; load a lenient; ! load-renamed", "nothing says"},
+    {"freeze 1; save a full; wait a; thaw 1; ! load-without-states; load a "
+     "lenient",
+     NULL},
     {"! summon-unknown-unit; unshard; ! summon-while-open; reshard", NULL},
     {"summon 0; ! summon-while-open", "nothing says"},
     {"! set-divide-to-zero; ! set-predivide-tiny; ! set-factor-in-pass",

@@ -75,6 +75,20 @@ static int take_checkpoint(struct reader *r, struct script_action *a)
         a->same = true;
         return parse_slot(r, &a->same_slot);
     }
+    a->lenient = a->verb == SCRIPT_LOAD && reader_accept(r, "lenient");
+    return FSDP_OK;
+}
+
+static int take_renamed(struct reader *r, struct script_action *a)
+{
+    uint32_t p;
+
+    if (!reader_accept(r, "renamed")) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(reader_take_count(r, 0, SCRIPT_MAX_UNITS - 1,
+                               "a parameter is a number from 0 to 63", &p));
+    a->renamed = p + 1;
     return FSDP_OK;
 }
 
@@ -206,6 +220,8 @@ static int take_what_follows(struct reader *r, struct script_action *a)
     case SCRIPT_WAIT:
     case SCRIPT_LOAD:
         return take_checkpoint(r, a);
+    case SCRIPT_AGAIN:
+        return take_renamed(r, a);
     case SCRIPT_ANEW:
         return parse_world(r, &a->world);
     case SCRIPT_WRONG:

@@ -108,6 +108,10 @@ static uint32_t when_at_rest(const struct script_state *s)
     now |= (now & SCRIPT_SAVED) != 0 && script_lacks_states(s, 0)
                ? SCRIPT_STATELESS
                : 0;
+    now |= (now & SCRIPT_SAVED) != 0 && !s->slot[0].local &&
+                   s->slot[0].renamed != s->renamed
+               ? SCRIPT_RENAMED
+               : 0;
     now |= s->hurt == SCRIPT_HURT && s->reduced && !s->pending
                ? SCRIPT_NOT_FINITE
                : 0;
@@ -311,6 +315,7 @@ static void walk_save(struct script_state *s, const struct script_action *a)
     s->slot[a->slot].degree = case_shard_degree(&s->world);
     s->slot[a->slot].frozen = s->frozen;
     s->slot[a->slot].thawed = s->thawed;
+    s->slot[a->slot].renamed = s->renamed;
 }
 
 static void walk_wait(struct script_state *s, const struct script_action *a)
@@ -325,6 +330,11 @@ static void walk_wait(struct script_state *s, const struct script_action *a)
         s, a->same && (s->saved >> a->same_slot & 1) == 0,
         "the slot that it is compared with has not been saved: `save` and "
         "`wait` come first");
+}
+
+static bool other_names(const struct script_state *s, uint32_t slot)
+{
+    return s->slot[slot].renamed != s->renamed;
 }
 
 static void walk_load(struct script_state *s, const struct script_action *a)
@@ -344,12 +354,20 @@ static void walk_load(struct script_state *s, const struct script_action *a)
               s->slot[a->slot].local && (s->slot[a->slot].frozen != s->frozen ||
                                          s->slot[a->slot].thawed != s->thawed),
               "the local form loads where the same parameters are frozen");
-    refuse_if(s, !script_has_states(s, a->slot),
+    refuse_if(s, !a->lenient && !script_has_states(s, a->slot),
               "a parameter is trained now that may have been frozen when this "
               "was saved, without states: `freeze` comes first");
+    refuse_if(
+        s, other_names(s, a->slot) && (!a->lenient || s->slot[a->slot].local),
+        "a parameter has another name than when this was saved: "
+        "`lenient` leaves it, but not of the local form");
+    refuse_if(s, a->lenient && (s->s->given >> a->slot & 1) != 0,
+              "what another world had is not known here: without `lenient`");
     drop_gradients(s);
-    s->kept = s->empty = false;
-    s->hurt_values = (s->broken >> a->slot & 1) != 0;
+    s->kept = false;
+    s->empty = s->empty && other_names(s, a->slot);
+    s->hurt_values =
+        (a->lenient && s->hurt_values) || (s->broken >> a->slot & 1) != 0;
 }
 
 /* ---- Lives ---- */
@@ -400,6 +418,7 @@ static void end_life(struct script_state *s, const struct script_action *a)
     refuse_if(s, s->saving != NO_SLOT,
               "a save has not been waited for: `wait` comes first");
     begin_life(s);
+    s->renamed = a->renamed;
     if (a->verb == SCRIPT_ANEW) {
         walk_world(s, a);
     }

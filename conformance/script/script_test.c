@@ -63,6 +63,8 @@ static void test_canonical(void **state)
         "assign all 9999\n"
         "summon\n"
         "summon 3\n"
+        "again renamed 63\n"
+        "load d lenient\n"
         "summon 3 rank0\n"
         "summon all rank0\n"
         "}\n"
@@ -157,6 +159,8 @@ static const struct {
     {HEAD "backward-step lr 1 finite\n", "nothing more belongs"},
     {HEAD "assign 0\n", "values are initial, summoned"},
     {HEAD "assign 64 1\n", "'64': a parameter"},
+    {HEAD "again renamed 64\n", "'64': a parameter"},
+    {HEAD "load a leniently\n", "nothing more belongs"},
     {HEAD "summon all\n", "`summon` alone is of all"},
     {HEAD "summon rank0\n", "'rank0': "},
     {HEAD "assign all 10000\n", "'10000': values are"},

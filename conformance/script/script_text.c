@@ -126,6 +126,7 @@ static void add_slot(FILE *f, const struct script_action *a)
     if (a->verb == SCRIPT_WAIT && a->same) {
         fprintf(f, " same %c", 'a' + (int)a->same_slot);
     }
+    fprintf(f, a->verb == SCRIPT_LOAD && a->lenient ? " lenient" : "");
 }
 
 static void add_world(FILE *f, const struct script_world *w)
@@ -187,6 +188,11 @@ static void add_action(FILE *f, const struct script *s,
     case SCRIPT_WAIT:
     case SCRIPT_LOAD:
         add_slot(f, a);
+        break;
+    case SCRIPT_AGAIN:
+        if (a->renamed > 0) {
+            fprintf(f, " renamed %u", a->renamed - 1);
+        }
         break;
     case SCRIPT_ANEW:
         add_world(f, &a->world);

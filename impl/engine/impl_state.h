@@ -552,6 +552,7 @@ void impl_checkpoints_changed(struct fsdp_sharded *s);
 int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
 int impl_save_wait(struct fsdp_sharded *s);
 int impl_load(struct fsdp_sharded *s, const char *directory);
+int impl_load_from(struct fsdp_sharded *s, const struct fsdp_load *how);
 int impl_loaded_extra(struct fsdp_sharded *s, const char *name,
                       const void **data, uint64_t *bytes);
 void impl_checkpoints_release(struct fsdp_sharded *s);

@@ -56,6 +56,7 @@ static const char *const claims[] = {
     "offload",
     "rank0-initial",
     "summon",
+    "lenient-load",
     "save-full",
     "save-sharded",
     "save-local",
@@ -96,7 +97,8 @@ const struct fsdp_engine *fsdp_impl_engine(void)
         .buffer = impl_buffer,
         .set_step = impl_set_step,
         .assign = impl_assign,
-        .summon = impl_summon};
+        .summon = impl_summon,
+        .load_from = impl_load_from};
 
     return &engine;
 }

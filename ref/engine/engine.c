@@ -341,6 +341,7 @@ static const char *const claims[] = {
     "deferred",
     "rank0-initial",
     "summon",
+    "lenient-load",
     NULL,
 };
 
@@ -377,7 +378,8 @@ const struct fsdp_engine *fsdp_ref_engine(void)
         .buffer = ref_buffer,
         .set_step = ref_set_step,
         .assign = ref_assign,
-        .summon = ref_summon};
+        .summon = ref_summon,
+        .load_from = ref_load_from};
 
     return &engine;
 }

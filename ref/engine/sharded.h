@@ -298,6 +298,7 @@ void ref_checkpoints_changed(struct fsdp_sharded *s);
 int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
 int ref_save_wait(struct fsdp_sharded *s);
 int ref_load(struct fsdp_sharded *s, const char *directory);
+int ref_load_from(struct fsdp_sharded *s, const struct fsdp_load *how);
 int ref_loaded_extra(struct fsdp_sharded *s, const char *name,
                      const void **data, uint64_t *bytes);
 void ref_checkpoints_release(struct fsdp_sharded *s);

@@ -300,6 +300,14 @@ struct fsdp_save {
                             0: 5 * 10^9 */
 };
 
+/* How a checkpoint is loaded (`load_from`). */
+struct fsdp_load {
+    uint32_t size;
+    uint32_t lenient; /* 1: tensors may be missing, and others be there; 0: as
+                         `load` */
+    const char *directory;
+};
+
 /* What `summon` shows, and where. */
 struct fsdp_summon {
     uint32_t size;
@@ -368,6 +376,7 @@ struct fsdp_engine {
      *   offload                        shards, gradients and states on
      *                                  env->host; without it that is refused
      *   save-full, save-sharded, save-local, load
+     *   lenient-load                   `load_from`; with load
      *   serial                         plays all ranks in one process: the
      *                                  driver sets env->rank between passes
      */
@@ -564,6 +573,19 @@ struct fsdp_engine {
      * and nothing has changed: where unshard_all is; a unit that is none: the
      * message has its number. */
     int (*summon)(struct fsdp_sharded *sharded, const struct fsdp_summon *how);
+
+    /* As load; with how->lenient also of a checkpoint that lacks tensors of the
+     * model, or has others: what is missing keeps its value, and what the model
+     * lacks is left. A parameter of which states are missing keeps its count of
+     * steps, too; others have the checkpoint's. loaded_extra then has the names
+     * of what was missing, and of what was left, under "checkpoint.missing" and
+     * "checkpoint.unexpected": ascending by bytes, a line feed behind each, the
+     * same on every rank; behind a load that is not lenient, or that lacks
+     * nothing, no names. They are parameters', states' and buffers', as
+     * docs/checkpoints.md has them. What has the name and another shape, or
+     * dtype, is refused as by load; and so is all that load refuses in the
+     * local form, which has no such names. Collective. */
+    int (*load_from)(struct fsdp_sharded *sharded, const struct fsdp_load *how);
 };
 
 /* The one symbol of a plug-in. Static storage; never fails. */
