@@ -357,6 +357,11 @@ const struct claim known_claims[] = {
      .text = "scripts that load leniently; `checkpoint.lenient`, "
              "`checkpoint.reports-names`",
      .says = {" lenient\n"}},
+    {"save-parts", CLAIM_ENGINE,
+     .text = "scripts that save parts of a run; `checkpoint.parts`, "
+             "`checkpoint.parts-extra`, `error.save-unknown-part`",
+     .says = {" of parameters", " of states", " of buffers", " of extra",
+              "! save-unknown-part"}},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

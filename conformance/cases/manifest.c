@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1056;
+const uint32_t manifest_count = 1060;
 const char manifest_sha256[] =
-    "b29297194805883a7e219a6443d3d4be92e41be1911457f756e05cbe543dea38";
+    "aca21f0a98e5641876946d5b27251447ebe96879a6edd9917f53eacbdfbc87e7";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

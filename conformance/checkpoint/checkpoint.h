@@ -47,8 +47,9 @@ struct checkpoint_entry {
     uint64_t shape[FSDP_MAX_DIMS];
     uint64_t numel;
     bool is_state; /* of the optimizer: in files of its own in the full form */
-    char *spare;   /* of what is left out as the parameter is frozen or ignored:
-                    * its name, in a checkpoint of a run that had it */
+    bool is_buffer;
+    char *spare; /* of what is left out as the parameter is frozen or ignored:
+                  * its name, in a checkpoint of a run that had it */
     uint32_t dtype; /* of a buffer; NONE: F32 */
 };
 
@@ -155,6 +156,8 @@ int checkpoint_begin(const struct checkpoint_request *request,
 /* More of the caller's own state, under the name of any rank. */
 int checkpoint_add_extra(struct checkpoint_saving *s, uint32_t rank,
                          const char *name, const void *data, uint64_t bytes);
+/* Whether it has that entry of the table: not of a part that is left out. */
+bool checkpoint_saves(const struct checkpoint_saving *s, uint32_t entry);
 /* The full form only, rank 0 or the owner: a slice goes into its file. */
 int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
                    uint64_t n, const void *data);

@@ -40,7 +40,8 @@ static int refuse_missing(const struct checkpoint *c,
     return was_frozen(c, e)
                ? checkpoint_refuse(why, FSDP_ERR_INVALID,
                                    "no %.80s: it was frozen when this was "
-                                   "saved, and is trained now",
+                                   "saved, or states were left out, and is "
+                                   "trained now",
                                    e->name)
                : checkpoint_refuse(why, FSDP_ERR_FORMAT,
                                    CHECKPOINT_MANIFEST

@@ -75,6 +75,36 @@ static int tells_no_others(struct fsdp_sharded *s, const char *name,
                    mutant_real.rank == 1 ? "checkpoint.unexpected" : "");
 }
 
+/* ---- Parts --------------------------------------------------------------- */
+
+static int saves_all(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    struct fsdp_save all = *save;
+
+    if (all.what < 2 * FSDP_SAVE_EXTRA) {
+        all.what = all.what ? all.what | FSDP_SAVE_PARAMETERS |
+                                  FSDP_SAVE_STATES | FSDP_SAVE_BUFFERS
+                            : 0;
+    }
+    return mutant_real.engine.save_begin(s, &all);
+}
+
+static int saves_extra(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    struct fsdp_save more = *save;
+
+    more.what = more.what ? more.what | FSDP_SAVE_EXTRA : 0;
+    return mutant_real.engine.save_begin(s, &more);
+}
+
+static int any_part(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    struct fsdp_save known = *save;
+
+    known.what = known.what < 2 * FSDP_SAVE_EXTRA ? known.what : 0;
+    return mutant_real.engine.save_begin(s, &known);
+}
+
 /* ---- Which cases show it ------------------------------------------------- */
 
 static bool is_lenient(const struct run_case *c)
@@ -87,6 +117,13 @@ static bool is_lenient(const struct run_case *c)
 static bool is_strict(const struct run_case *c)
 {
     return strcmp(c->script, "load-renamed") == 0;
+}
+
+static bool has_parts(const struct run_case *c)
+{
+    return strcmp(c->script, "save-parts") == 0 &&
+           strcmp(c->workload, "mlp") == 0 && strcmp(c->size, "track") != 0 &&
+           c->optimizer == FSDP_OPTIMIZER_ADAMW;
 }
 
 const struct mutant lenient_mutants[] = {
@@ -122,5 +159,23 @@ const struct mutant lenient_mutants[] = {
      .kills = "checkpoint.reports-names",
      .shows = {.in = is_lenient},
      .calls.loaded_extra = tells_no_others},
+    {.name = "parts-any",
+     .text = "a save of a part that is none saves all",
+     .evidence = "an option that is compared with those that are known",
+     .kills = "error.save-unknown-part",
+     .shows = {.in = has_parts},
+     .calls.save_begin = any_part},
+    {.name = "parts-extra-saved",
+     .text = "the caller's own is saved with any parts",
+     .evidence = "a state dict of the model with the trainer's in it",
+     .kills = "checkpoint.parts-extra",
+     .shows = {.in = has_parts},
+     .calls.save_begin = saves_extra},
+    {.name = "parts-ignored",
+     .text = "a save of some parts has the tensors of all",
+     .evidence = "model-only checkpoints with optimizer states in them",
+     .kills = "checkpoint.parts",
+     .shows = {.in = has_parts},
+     .calls.save_begin = saves_all},
     {0},
 };

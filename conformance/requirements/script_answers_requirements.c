@@ -190,7 +190,7 @@ const struct requirement script_answers_requirements[] = {
               "error.step-in-backward error.assign-in-pass "
               "error.assign-range deferred.named error.deferred "
               "error.values-disagree error.summon "
-              "error.load-renamed",
+              "error.load-renamed error.save-unknown-part",
      .applies = is_refused,
      .holds = answers_hold,
      .spoil = answers_spoil},

@@ -53,12 +53,13 @@ int play_wrong_load_missing(struct driver *x, int *status);
 int play_wrong_load_damaged(struct driver *x, int *status);
 int play_wrong_load_stateless(struct driver *x, int *status);
 int play_wrong_load_renamed(struct driver *x, int *status);
+int play_wrong_save_part(struct driver *x, int *status);
 
 /* play_names.c: a parameter, from 1, has another name in the life that begins,
  * or with 0 none. What tensors a save has, by name, and whether a lenient load
  * of it has told of those that differ: two answers. */
 int play_rename(struct driver *x, uint32_t renamed);
-int play_save_names(struct driver *x, uint32_t slot, bool local);
+int play_save_names(struct driver *x, const struct script_action *a);
 int play_check_names(struct driver *x, uint32_t slot);
 
 /* play_control.c: of one unit, or of all. */

@@ -119,7 +119,8 @@ static int save(struct driver *x, const struct script_action *a, uint32_t where)
                                 .extra_name = name,
                                 .extra_data = data,
                                 .extra_bytes = bytes,
-                                .file_bytes = SMALL_FILE};
+                                .file_bytes = SMALL_FILE,
+                                .what = a->what};
 
     name_path(x, where, path);
     return x->engine.save_begin(x->sharded, &s);
@@ -143,6 +144,21 @@ static int check_extra(struct driver *x, const char *name, const void *want,
 
 /* This rank's own if it has saved it, else rank 0's, who has nothing odd. A
  * form in which one rank writes has that rank's alone. */
+static int check_no_extras(struct driver *x)
+{
+    static const char *const name[] = {"position", "losses", "odd"};
+    int status = FSDP_OK;
+
+    for (uint32_t i = 0; i < 3 && status == FSDP_OK; i++) {
+        status = check_extra(x, name[i], "", 0) == FSDP_ERR_INVALID
+                     ? FSDP_OK
+                     : FSDP_ERR_MISMATCH;
+    }
+    *x->env.error = (struct fsdp_error){status, (int32_t)x->env.rank, 0,
+                                        "driver", "it was not to be saved"};
+    return drive_answer(x, "parts-extra", status);
+}
+
 static int check_extras(struct driver *x, uint32_t slot)
 {
     bool given = (x->d->script->given >> slot & 1) != 0;
@@ -152,6 +168,10 @@ static int check_extras(struct driver *x, uint32_t slot)
                             given ? x->out->n_steps : x->saved_step[slot]};
     int status = FSDP_OK;
 
+    if (x->saved_parts[slot] != 0 &&
+        (x->saved_parts[slot] & FSDP_SAVE_EXTRA) == 0) {
+        return check_no_extras(x);
+    }
     if (!alone || x->env.rank == 0) {
         status = check_extra(x, "position", &want, sizeof(want));
     }
@@ -185,7 +205,8 @@ int play_save(struct driver *x, const struct script_action *a)
     x->kept[a->slot] = x->scaler;
     x->saved_step[a->slot] = x->out->n_steps;
     x->saved_alone[a->slot] = a->rank0_only;
-    FSDP_TRY(play_save_names(x, a->slot, a->form == FSDP_SAVE_LOCAL));
+    x->saved_parts[a->slot] = a->what;
+    FSDP_TRY(play_save_names(x, a));
     recorder_watch_peak(x->recorder);
     status = save(x, a, a->slot);
     above = recorder_watched_peak(x->recorder);
@@ -384,6 +405,16 @@ int play_look_into_save(struct driver *x, uint32_t step)
 int play_wrong_save(struct driver *x, int *status)
 {
     *status = save(x, first_save(x->d->script), WRONG);
+    return *status == FSDP_OK ? x->engine.save_wait(x->sharded) : FSDP_OK;
+}
+
+/* A bit that no part has. */
+int play_wrong_save_part(struct driver *x, int *status)
+{
+    struct script_action a = *first_save(x->d->script);
+
+    a.what = 2 * FSDP_SAVE_EXTRA;
+    *status = save(x, &a, WRONG);
     return *status == FSDP_OK ? x->engine.save_wait(x->sharded) : FSDP_OK;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum {
+    ALL = 2 * FSDP_SAVE_EXTRA - 1,
     NAMES = 3 /* of a parameter: its own, and those of two states */
 };
 
@@ -84,7 +85,8 @@ static int compare(const void *a, const void *b)
     return strcmp(*left, *right);
 }
 
-static void add_parameter(const struct driver *x, uint32_t p, struct list *l)
+static void add_parameter(const struct driver *x, uint32_t p, uint32_t what,
+                          struct list *l)
 {
     const uint32_t optimizer = x->d->c->optimizer;
     const char *name = x->told.parameter_name[p];
@@ -92,8 +94,10 @@ static void add_parameter(const struct driver *x, uint32_t p, struct list *l)
     if (x->ignored[p] || fsdp_original(x->model, p) != p) {
         return;
     }
-    add(l, "", name, "");
-    if ((x->flags[p] & FSDP_FROZEN) != 0) {
+    if ((what & FSDP_SAVE_PARAMETERS) != 0) {
+        add(l, "", name, "");
+    }
+    if ((x->flags[p] & FSDP_FROZEN) != 0 || (what & FSDP_SAVE_STATES) == 0) {
         return;
     }
     if (optimizer == FSDP_OPTIMIZER_MOMENTUM) {
@@ -122,8 +126,8 @@ static char *join(const struct list *l)
     return text;
 }
 
-/* Of what the engine would save now; NULL: no memory. */
-static char *list_now(const struct driver *x)
+/* Of what the engine would save now, in parts; NULL: no memory. */
+static char *list_now(const struct driver *x, uint32_t what)
 {
     const struct fsdp_model *m = x->model;
     struct list l = {.n = 0};
@@ -132,10 +136,11 @@ static char *list_now(const struct driver *x)
     l.name = calloc((size_t)NAMES * m->n_parameters + m->n_buffers + 1,
                     sizeof(*l.name));
     for (uint32_t p = 0; l.name && p < m->n_parameters; p++) {
-        add_parameter(x, p, &l);
+        add_parameter(x, p, what, &l);
     }
     for (uint32_t b = 0; l.name && b < m->n_buffers; b++) {
-        if ((m->buffer_flags[b] & FSDP_NOT_PERSISTED) == 0) {
+        if ((m->buffer_flags[b] & FSDP_NOT_PERSISTED) == 0 &&
+            (what & FSDP_SAVE_BUFFERS) != 0) {
             add(&l, "", m->buffer_name[b], "");
         }
     }
@@ -151,11 +156,14 @@ static char *list_now(const struct driver *x)
 }
 
 /* The local form has no such names: whatever loads it has what it asks for. */
-int play_save_names(struct driver *x, uint32_t slot, bool local)
+int play_save_names(struct driver *x, const struct script_action *a)
 {
-    free(x->saved_names[slot]);
-    x->saved_names[slot] = local ? strdup("") : list_now(x);
-    return x->saved_names[slot] ? FSDP_OK : FSDP_ERR_NOMEM;
+    char **names = &x->saved_names[a->slot];
+
+    free(*names);
+    *names = a->form == FSDP_SAVE_LOCAL ? strdup("")
+                                        : list_now(x, a->what ? a->what : ALL);
+    return *names ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
 /* ---- What differs ---------------------------------------------------------
@@ -217,15 +225,16 @@ static int answer(struct driver *x, const char *name, int status)
 int play_check_names(struct driver *x, uint32_t slot)
 {
     const char *saved = x->saved_names[slot];
-    char *now = saved && saved[0] ? list_now(x) : strdup("");
+    const bool parts = x->saved_parts[slot] != 0;
+    char *now = saved && saved[0] ? list_now(x, ALL) : strdup("");
     int status = now && saved ? FSDP_OK : FSDP_ERR_NOMEM;
 
     if (status == FSDP_OK) {
-        status = answer(x, "lenient-missing",
+        status = answer(x, parts ? "parts-missing" : "lenient-missing",
                         told(x, "checkpoint.missing", now, saved));
     }
     if (status == FSDP_OK) {
-        status = answer(x, "lenient-unexpected",
+        status = answer(x, parts ? "parts-unexpected" : "lenient-unexpected",
                         told(x, "checkpoint.unexpected", saved, now));
     }
     free(now);

@@ -560,6 +560,7 @@ static int (*const calls[SCRIPT_N_CALLS])(struct driver *x, int *status) = {
     [SCRIPT_CALL_ASSIGN_FAR] = play_wrong_assign_far,
     [SCRIPT_CALL_ASSIGN_UNKNOWN] = play_wrong_assign_unknown,
     [SCRIPT_CALL_ASSIGN_OF_IGNORED] = assign_of_ignored,
+    [SCRIPT_CALL_SAVE_UNKNOWN_PART] = play_wrong_save_part,
     [SCRIPT_CALL_LOAD_RENAMED] = play_wrong_load_renamed,
     [SCRIPT_CALL_SUMMON_IN_PASS] = play_wrong_summon,
     [SCRIPT_CALL_SUMMON_WHILE_OPEN] = play_wrong_summon,

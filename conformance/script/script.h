@@ -167,6 +167,7 @@ struct script_action {
     uint32_t slot;
     uint32_t form;      /* SAVE: enum fsdp_save_form */
     bool rank0_only;    /* SAVE */
+    uint32_t what;      /* SAVE: enum fsdp_save_part; 0: all */
     bool lenient;       /* LOAD: names may be missing, and others there */
     bool same;          /* WAIT: the files are those of the slot below */
     uint32_t same_slot; /* WAIT */
@@ -457,6 +458,7 @@ enum script_call {
     SCRIPT_CALL_SUMMON_WHILE_OPEN,
     SCRIPT_CALL_SUMMON_UNKNOWN_UNIT,
     SCRIPT_CALL_LOAD_RENAMED,
+    SCRIPT_CALL_SAVE_UNKNOWN_PART,
     SCRIPT_N_CALLS,
 };
 

@@ -254,6 +254,7 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_SUMMON_IN_PASS] = {"summon-in-pass", SCRIPT_IN_PASS},
     [SCRIPT_CALL_SUMMON_WHILE_OPEN] = {"summon-while-open", SCRIPT_OPEN_ALL},
     [SCRIPT_CALL_SUMMON_UNKNOWN_UNIT] = {"summon-unknown-unit", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SAVE_UNKNOWN_PART] = {"save-unknown-part", SCRIPT_FREE},
     [SCRIPT_CALL_LOAD_RENAMED] = {"load-renamed", SCRIPT_RENAMED,
                                   SCRIPT_IS_OF_FILES},
 };

@@ -32,6 +32,7 @@ static const char *claim_of_call(uint32_t call)
         const char *begins, *claim;
     } row[] = {
         {"clip-", "clip"},
+        {"save-unknown-part", "save-parts"},
         {"save-", "save-sharded"},
         {"wait-", "save-sharded"},
         {"load-without-states", "thaw"},
@@ -219,6 +220,9 @@ static const char *action_lacks(const struct script *s,
     }
     if (!claim && a->ending == SCRIPT_CANCELLED) {
         claim = lacking("cancel", claims);
+    }
+    if (!claim && a->what != 0) {
+        claim = lacking("save-parts", claims);
     }
     if (!claim && (a->sync == SCRIPT_SYNC_OFF || unsyncs(a))) {
         claim = lacking("no-sync", claims);

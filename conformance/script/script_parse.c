@@ -65,11 +65,23 @@ static int take_form(struct reader *r, struct script_action *a)
     return FSDP_OK;
 }
 
+/* Each once, in their order. */
+static int take_parts(struct reader *r, struct script_action *a)
+{
+    for (uint32_t i = 0; i < SCRIPT_N_PARTS; i++) {
+        a->what |= (uint32_t)reader_accept(r, script_part_words[i]) << i;
+    }
+    return a->what ? FSDP_OK
+                   : reader_fail(r, "parts are parameters, states, buffers, "
+                                    "extra, in this order");
+}
+
 static int take_checkpoint(struct reader *r, struct script_action *a)
 {
     FSDP_TRY(parse_slot(r, &a->slot));
     if (a->verb == SCRIPT_SAVE) {
-        return take_form(r, a);
+        FSDP_TRY(take_form(r, a));
+        return reader_accept(r, "of") ? take_parts(r, a) : FSDP_OK;
     }
     if (a->verb == SCRIPT_WAIT && reader_accept(r, "same")) {
         a->same = true;

@@ -316,6 +316,7 @@ static void walk_save(struct script_state *s, const struct script_action *a)
     s->slot[a->slot].frozen = s->frozen;
     s->slot[a->slot].thawed = s->thawed;
     s->slot[a->slot].renamed = s->renamed;
+    s->slot[a->slot].what = a->what;
 }
 
 static void walk_wait(struct script_state *s, const struct script_action *a)
@@ -332,9 +333,18 @@ static void walk_wait(struct script_state *s, const struct script_action *a)
         "`wait` come first");
 }
 
+/* Tensors of the model are not in it, for certain or not. */
+static bool is_partial(const struct script_state *s, uint32_t slot)
+{
+    const uint32_t tensors =
+        FSDP_SAVE_PARAMETERS | FSDP_SAVE_STATES | FSDP_SAVE_BUFFERS;
+
+    return s->slot[slot].what != 0 && (~s->slot[slot].what & tensors) != 0;
+}
+
 static bool other_names(const struct script_state *s, uint32_t slot)
 {
-    return s->slot[slot].renamed != s->renamed;
+    return s->slot[slot].renamed != s->renamed || is_partial(s, slot);
 }
 
 static void walk_load(struct script_state *s, const struct script_action *a)
@@ -359,8 +369,8 @@ static void walk_load(struct script_state *s, const struct script_action *a)
               "was saved, without states: `freeze` comes first");
     refuse_if(
         s, other_names(s, a->slot) && (!a->lenient || s->slot[a->slot].local),
-        "a parameter has another name than when this was saved: "
-        "`lenient` leaves it, but not of the local form");
+        "a parameter has another name than when this was saved, or a part "
+        "was left out: `lenient` takes it, but not of the local form");
     refuse_if(s, a->lenient && (s->s->given >> a->slot & 1) != 0,
               "what another world had is not known here: without `lenient`");
     drop_gradients(s);

@@ -53,7 +53,7 @@ struct script_state {
         bool local; /* loads into the same wrap and shard degree alone */
         uint32_t wrap, degree;
         uint64_t frozen, thawed;
-        uint32_t renamed;
+        uint32_t renamed, what;
     } slot[SCRIPT_MAX_SLOTS];
     char why[200]; /* empty: legal so far */
 };

@@ -65,6 +65,8 @@ static void test_canonical(void **state)
         "summon 3\n"
         "again renamed 63\n"
         "load d lenient\n"
+        "save a local of states\n"
+        "save a full-rank0 of parameters buffers extra\n"
         "summon 3 rank0\n"
         "summon all rank0\n"
         "}\n"
@@ -160,6 +162,8 @@ static const struct {
     {HEAD "assign 0\n", "values are initial, summoned"},
     {HEAD "assign 64 1\n", "'64': a parameter"},
     {HEAD "again renamed 64\n", "'64': a parameter"},
+    {HEAD "save a full of\n", "parts are parameters"},
+    {HEAD "save a full of extra states\n", "'states': nothing more belongs"},
     {HEAD "load a leniently\n", "nothing more belongs"},
     {HEAD "summon all\n", "`summon` alone is of all"},
     {HEAD "summon rank0\n", "'rank0': "},

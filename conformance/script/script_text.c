@@ -122,6 +122,12 @@ static void add_slot(FILE *f, const struct script_action *a)
     if (a->verb == SCRIPT_SAVE) {
         fprintf(f, " %s", script_form_words[a->form]);
         fprintf(f, a->rank0_only ? "-rank0" : "");
+        fprintf(f, a->what ? " of" : "");
+        for (uint32_t i = 0; i < SCRIPT_N_PARTS; i++) {
+            if ((a->what >> i & 1) != 0) {
+                fprintf(f, " %s", script_part_words[i]);
+            }
+        }
     }
     if (a->verb == SCRIPT_WAIT && a->same) {
         fprintf(f, " same %c", 'a' + (int)a->same_slot);

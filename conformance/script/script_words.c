@@ -42,6 +42,8 @@ const char *const script_knob_words[SCRIPT_N_KNOBS] = {
     [FSDP_KNOB_RESHARD_AFTER_BACKWARD] = "reshard-after-backward",
     [FSDP_KNOB_DIVIDE_FACTOR] = "divide-factor",
     [FSDP_KNOB_PREDIVIDE_FACTOR] = "predivide-factor"};
+const char *const script_part_words[SCRIPT_N_PARTS] = {"parameters", "states",
+                                                       "buffers", "extra"};
 const char *const script_source_words[SCRIPT_N_SOURCES] = {
     [SCRIPT_OF_NUMBER] = "",
     [SCRIPT_INITIAL] = "initial",

@@ -57,6 +57,7 @@ static const char *const claims[] = {
     "rank0-initial",
     "summon",
     "lenient-load",
+    "save-parts",
     "save-full",
     "save-sharded",
     "save-local",

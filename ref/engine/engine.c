@@ -342,6 +342,7 @@ static const char *const claims[] = {
     "rank0-initial",
     "summon",
     "lenient-load",
+    "save-parts",
     NULL,
 };
 

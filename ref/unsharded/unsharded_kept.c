@@ -23,6 +23,7 @@ struct kept {
     bool *trained;     /* [n_parameters] */
     char *buffers;
     uint64_t buffer_bytes;
+    uint32_t what; /* of it was saved: enum fsdp_save_part */
 };
 
 /* Stands in env->engine, from open to close. */
@@ -141,6 +142,9 @@ int unsharded_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
         return refuse(s, "in a pass, with gradients, or while saving");
     }
     s->saving = make(s, save->directory);
+    if (s->saving) {
+        s->saving->what = save->what ? save->what : 2 * FSDP_SAVE_EXTRA - 1;
+    }
     return s->saving ? FSDP_OK
                      : ref_fail(s->env, FSDP_ERR_NOMEM, "unsharded.save",
                                 "out of memory");
@@ -165,25 +169,27 @@ void unsharded_give_up(struct fsdp_sharded *s)
     s->saving = NULL;
 }
 
-/* A parameter's value, or, under its name, its states and what belongs to them;
- * leniently what is there by that name. */
+/* A parameter's value, its states and what belongs to them; leniently what is
+ * there by that name. */
 static void take(struct fsdp_sharded *s, const struct kept *k, uint32_t p,
                  bool lenient)
 {
     float *const to[] = {s->value, s->state[0], s->state[1]};
     const uint64_t n = fsdp_numel(s->model, p);
     const bool named = strcmp(k->name[p], s->model->parameter_name[p]) == 0;
+    const bool states =
+        !lenient || (k->trained[p] && (k->what & FSDP_SAVE_STATES));
 
     if (fsdp_original(s->model, p) != p || (lenient && !named)) {
         return;
     }
     for (uint32_t i = 0; i < 3 && to[i]; i++) {
-        if (i == 0 || !lenient || k->trained[p]) {
+        if (i == 0 ? (k->what & FSDP_SAVE_PARAMETERS) != 0 : states) {
             memcpy(to[i] + s->start[p], part(k, i) + s->start[p],
                    n * sizeof(*k->data));
         }
     }
-    if (!lenient || k->trained[p]) {
+    if (states) {
         memcpy(s->numbers[p].power, k->power[p], sizeof(*k->power));
     }
 }
@@ -215,5 +221,6 @@ int unsharded_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
         take(s, k, p, how->lenient != 0);
     }
     unsharded_drop_gradients(s);
-    return unsharded_take_buffers(s, k->buffers);
+    return k->what & FSDP_SAVE_BUFFERS ? unsharded_take_buffers(s, k->buffers)
+                                       : FSDP_OK;
 }

@@ -287,6 +287,14 @@ enum fsdp_save_form {
     FSDP_SAVE_LOCAL = 2,
 };
 
+/* What of a run a checkpoint has: bits, added up. */
+enum fsdp_save_part {
+    FSDP_SAVE_PARAMETERS = 1,
+    FSDP_SAVE_STATES = 2,  /* of the optimizer */
+    FSDP_SAVE_BUFFERS = 4, /* those that are persisted */
+    FSDP_SAVE_EXTRA = 8,   /* the caller's own */
+};
+
 struct fsdp_save {
     uint32_t size;
     uint32_t form;
@@ -298,6 +306,9 @@ struct fsdp_save {
     const uint64_t *extra_bytes;
     uint64_t file_bytes; /* full: a file is not larger, unless one tensor is;
                             0: 5 * 10^9 */
+    uint32_t what; /* bits of enum fsdp_save_part; 0: all of it. The count of
+                      steps is in any checkpoint. What lacks tensors is loaded
+                      leniently alone (load_from). Another bit is INVALID */
 };
 
 /* How a checkpoint is loaded (`load_from`). */
@@ -377,6 +388,8 @@ struct fsdp_engine {
      *                                  env->host; without it that is refused
      *   save-full, save-sharded, save-local, load
      *   lenient-load                   `load_from`; with load
+     *   save-parts                     `what` of struct fsdp_save; with
+     *                                  lenient-load
      *   serial                         plays all ranks in one process: the
      *                                  driver sets env->rank between passes
      */
