@@ -222,7 +222,7 @@ const struct claim known_claims[] = {
      .asked_by = plays, .value = CASE_CANCEL, .says = {" until "}},
     {"unshard-all", CLAIM_ENGINE, .text = "cases that summon all parameters",
      .asked_by = plays, .value = CASE_SUMMON,
-     .says = {"\nsummon", "\nunshard\n", "! unshard-all-", "! reshard-all-",
+     .says = {"\nsummon\n", "\nunshard\n", "! unshard-all-", "! reshard-all-",
               "! deferred-unshard-all"}},
     {"clip", CLAIM_ENGINE,
      .text = "cases that clip gradients; `clip.*` and `error.clip-arguments`",
@@ -349,6 +349,19 @@ const struct claim known_claims[] = {
     {"rank0-initial", CLAIM_ENGINE,
      .text = "scripts in which rank 0 alone has initial values; `rank0.*`",
      .says = {"\nrank0\n"}},
+    {"summon", CLAIM_ENGINE,
+     .text = "scripts that summon one unit, or on rank 0 alone; `summon.*`, "
+             "`error.summon`",
+     .says = {"\nsummon ", "! summon-"}},
+    {"lenient-load", CLAIM_ENGINE,
+     .text = "scripts that load leniently; `checkpoint.lenient`, "
+             "`checkpoint.reports-names`",
+     .says = {" lenient\n"}},
+    {"save-parts", CLAIM_ENGINE,
+     .text = "scripts that save parts of a run; `checkpoint.parts`, "
+             "`checkpoint.parts-extra`, `error.save-unknown-part`",
+     .says = {" of parameters", " of states", " of buffers", " of extra",
+              "! save-unknown-part"}},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

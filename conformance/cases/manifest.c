@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1030;
+const uint32_t manifest_count = 1060;
 const char manifest_sha256[] =
-    "5c4a408c1a9da64b94a45af1be87d155e358bbda02e20acd2d3df2e4c29750f7";
+    "aca21f0a98e5641876946d5b27251447ebe96879a6edd9917f53eacbdfbc87e7";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

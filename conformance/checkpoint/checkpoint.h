@@ -47,8 +47,9 @@ struct checkpoint_entry {
     uint64_t shape[FSDP_MAX_DIMS];
     uint64_t numel;
     bool is_state; /* of the optimizer: in files of its own in the full form */
-    char *spare;   /* of what is left out as the parameter is frozen or ignored:
-                    * its name, in a checkpoint of a run that had it */
+    bool is_buffer;
+    char *spare; /* of what is left out as the parameter is frozen or ignored:
+                  * its name, in a checkpoint of a run that had it */
     uint32_t dtype; /* of a buffer; NONE: F32 */
 };
 
@@ -155,6 +156,8 @@ int checkpoint_begin(const struct checkpoint_request *request,
 /* More of the caller's own state, under the name of any rank. */
 int checkpoint_add_extra(struct checkpoint_saving *s, uint32_t rank,
                          const char *name, const void *data, uint64_t bytes);
+/* Whether it has that entry of the table: not of a part that is left out. */
+bool checkpoint_saves(const struct checkpoint_saving *s, uint32_t entry);
 /* The full form only, rank 0 or the owner: a slice goes into its file. */
 int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
                    uint64_t n, const void *data);
@@ -231,9 +234,12 @@ checkpoint_own_steps(const struct checkpoint *c, uint32_t *n);
 
 /* That it has these tensors and no others, but for states of what is frozen
  * now. INVALID: a parameter is trained that was frozen when this was saved, so
- * that it has no states. FORMAT: all else. */
+ * that it has no states. FORMAT: all else. Leniently: that those which it has
+ * are of these shapes and dtypes. */
 int checkpoint_expect(const struct checkpoint *c,
-                      const struct checkpoint_table *table, char *why);
+                      const struct checkpoint_table *table, bool lenient,
+                      char *why);
+bool checkpoint_has(const struct checkpoint *c, const char *name);
 /* Hashes every file i with i % of = part. FORMAT: other bytes. */
 int checkpoint_verify(struct checkpoint *c, uint32_t part, uint32_t of,
                       char *why);
@@ -256,11 +262,11 @@ int checkpoint_extra_read(struct checkpoint *c, uint32_t i, void *to,
                           char *why);
 
 /* Collective: open and expect; all ranks have opened the same one. What was
- * saved in the local form must have the tensors of `local`. Bytes are not
- * verified yet: checkpoint_replace does. */
+ * saved in the local form must have the tensors of `local`, all of them. Bytes
+ * are not verified yet: checkpoint_replace does. */
 int checkpoint_load_open(const struct fsdp_env *env, const char *directory,
                          const struct checkpoint_table *table,
-                         const struct checkpoint_table *local,
+                         const struct checkpoint_table *local, bool lenient,
                          struct checkpoint **out);
 bool checkpoint_is_local(const struct checkpoint *c);
 
@@ -285,7 +291,9 @@ int checkpoint_replace(const struct fsdp_env *env, struct checkpoint *c,
 
 /* What a rank keeps of a loaded checkpoint's own state, by name: this rank's
  * if as many ranks saved it, else rank 0's. And "checkpoint.path" and
- * "checkpoint.reason", as text. */
+ * "checkpoint.reason", as text; "checkpoint.missing" and
+ * "checkpoint.unexpected", names of tensors with a line feed behind each, which
+ * there are of a lenient load. */
 struct checkpoint_kept {
     char **name;
     unsigned char **data;

@@ -214,8 +214,8 @@ static void *load_rank(void *context)
     struct checkpoint *c;
     bool torn;
 
-    if (checkpoint_load_open(&env, b->directory, &b->table, &b->table, &c) !=
-        FSDP_OK) {
+    if (checkpoint_load_open(&env, b->directory, &b->table, &b->table, false,
+                             &c) != FSDP_OK) {
         b->bad = true;
         return NULL;
     }

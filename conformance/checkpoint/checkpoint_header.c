@@ -407,6 +407,8 @@ void checkpoint_forget(struct checkpoint *c)
         free((char *)c->steps[i].parameter);
     }
     free(c->steps);
+    free(c->missing);
+    free(c->unexpected);
     free(c->run);
     checkpoint_manifest_release(&c->manifest);
 }

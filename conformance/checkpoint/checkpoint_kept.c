@@ -3,7 +3,7 @@
  * checkpoint_kept.c - what the caller saved of its own, as it comes back to a
  * rank of the same world or of another one.
  */
-#include "checkpoint_internal.h"
+#include "checkpoint_opened.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,11 @@ int checkpoint_keep(struct checkpoint *c, uint32_t rank, uint32_t world,
 
     *out = (struct checkpoint_kept){0};
     if (add_text(out, "checkpoint.path", checkpoint_path(c)) != FSDP_OK ||
-        add_text(out, "checkpoint.reason", checkpoint_reason(c)) != FSDP_OK) {
+        add_text(out, "checkpoint.reason", checkpoint_reason(c)) != FSDP_OK ||
+        add_text(out, "checkpoint.missing", c->missing ? c->missing : "") !=
+            FSDP_OK ||
+        add_text(out, "checkpoint.unexpected",
+                 c->unexpected ? c->unexpected : "") != FSDP_OK) {
         status = checkpoint_no_memory(why);
     }
     if (status == FSDP_OK && checkpoint_manifest_of(c)->world == world) {

@@ -40,7 +40,8 @@ static int refuse_missing(const struct checkpoint *c,
     return was_frozen(c, e)
                ? checkpoint_refuse(why, FSDP_ERR_INVALID,
                                    "no %.80s: it was frozen when this was "
-                                   "saved, and is trained now",
+                                   "saved, or states were left out, and is "
+                                   "trained now",
                                    e->name)
                : checkpoint_refuse(why, FSDP_ERR_FORMAT,
                                    CHECKPOINT_MANIFEST
@@ -49,7 +50,8 @@ static int refuse_missing(const struct checkpoint *c,
 }
 
 int checkpoint_expect(const struct checkpoint *c,
-                      const struct checkpoint_table *table, char *why)
+                      const struct checkpoint_table *table, bool lenient,
+                      char *why)
 {
     uint32_t n = 0;
 
@@ -62,6 +64,9 @@ int checkpoint_expect(const struct checkpoint *c,
             continue;
         }
         n++;
+        if (k < 0 && lenient) {
+            continue;
+        }
         if (k < 0) {
             return refuse_missing(c, e, why);
         }
@@ -84,7 +89,7 @@ int checkpoint_expect(const struct checkpoint *c,
                 (unsigned long long)e->numel);
         }
     }
-    if (n != c->manifest.table.n) {
+    if (!lenient && n != c->manifest.table.n) {
         return checkpoint_refuse(why, FSDP_ERR_FORMAT,
                                  CHECKPOINT_MANIFEST
                                  ": %u tensors, the model has %u of them only",
@@ -133,7 +138,7 @@ static int check_same(const struct fsdp_env *env, const struct checkpoint *c,
 
 int checkpoint_load_open(const struct fsdp_env *env, const char *directory,
                          const struct checkpoint_table *table,
-                         const struct checkpoint_table *local,
+                         const struct checkpoint_table *local, bool lenient,
                          struct checkpoint **out)
 {
     char why[CHECKPOINT_WHY_BYTES] = "";
@@ -143,8 +148,13 @@ int checkpoint_load_open(const struct fsdp_env *env, const char *directory,
                                                "a directory was expected");
 
     if (status == FSDP_OK && c) {
-        status =
-            checkpoint_expect(c, checkpoint_is_local(c) ? local : table, why);
+        const bool strict = !lenient || checkpoint_is_local(c);
+
+        status = checkpoint_expect(c, checkpoint_is_local(c) ? local : table,
+                                   !strict, why);
+        if (status == FSDP_OK && !strict) {
+            status = checkpoint_find_names(c, table, why);
+        }
     }
     /* Only when all have opened it are bytes verified: a file that changes
      * later is not the one that was opened (checkpoint_unchanged). */

@@ -43,7 +43,13 @@ struct checkpoint {
     uint32_t n_steps;
     int fd; /* of `file`, or -1 */
     uint32_t file;
+    /* Names of a lenient load, a line each; NULL: none. */
+    char *missing, *unexpected;
 };
+
+/* What the table has and the checkpoint lacks, and the other way round. */
+int checkpoint_find_names(struct checkpoint *c,
+                          const struct checkpoint_table *table, char *why);
 
 /* The manifest's table is put into the order of names: by which it is found. */
 void checkpoint_sort_entries(struct checkpoint_table *table);

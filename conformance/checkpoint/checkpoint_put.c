@@ -16,7 +16,7 @@ int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
     const struct checkpoint_full_file *f;
     int fd;
 
-    if (s->status != FSDP_OK || n == 0) {
+    if (s->status != FSDP_OK || n == 0 || !checkpoint_saves(s, entry)) {
         return s->status;
     }
     f = &s->full.file[s->full.file_of[entry]];

@@ -107,7 +107,7 @@ static float load(const struct rank *r, const char *directory)
         return -1.0f;
     }
     if (checkpoint_verify(c, 0, 1, why) != FSDP_OK ||
-        checkpoint_expect(c, &r->table, why) != FSDP_OK) {
+        checkpoint_expect(c, &r->table, false, why) != FSDP_OK) {
         fail_msg("%s", why);
     }
     value = (float)checkpoint_state_of(c).step;

@@ -95,6 +95,10 @@ static int read_slices(struct checkpoint *c, const struct checkpoint_target *t,
         const char *name = t->table->entry[x->entry].name;
         uint64_t n;
 
+        if (name && !checkpoint_has(c, name)) {
+            continue; /* it keeps what it has */
+        }
+
         for (uint64_t at = 0; name && at < x->n; at += n) {
             n = x->n - at < CHECKPOINT_BUFFER ? x->n - at : CHECKPOINT_BUFFER;
             FSDP_TRY(checkpoint_read(c, name, x->first + at, n, buffer, why));

@@ -38,12 +38,54 @@ static int copy_wholes(struct checkpoint_saving *s)
     return s->whole ? FSDP_OK : checkpoint_no_memory(s->why);
 }
 
+static bool is_in(const struct checkpoint_entry *e, uint32_t what)
+{
+    return (what & (e->is_state    ? FSDP_SAVE_STATES
+                    : e->is_buffer ? FSDP_SAVE_BUFFERS
+                                   : FSDP_SAVE_PARAMETERS)) != 0;
+}
+
+/* What is left out has no name, as what is frozen has none for its states. */
+static int leave_out(struct checkpoint_saving *s,
+                     const struct checkpoint_table *all, uint32_t what)
+{
+    s->table = all;
+    if (what == 0) {
+        return FSDP_OK;
+    }
+    if (what > 2 * FSDP_SAVE_EXTRA - 1) {
+        return checkpoint_refuse(s->why, FSDP_ERR_INVALID,
+                                 "what is saved is bits up to %d, not %u",
+                                 FSDP_SAVE_EXTRA, what);
+    }
+    s->parts.entry = calloc(all->n + (size_t)1, sizeof(*s->parts.entry));
+    if (!s->parts.entry) {
+        return checkpoint_no_memory(s->why);
+    }
+    s->parts.n = all->n;
+    for (uint32_t i = 0; i < all->n; i++) {
+        s->parts.entry[i] = all->entry[i];
+        if (!is_in(&all->entry[i], what)) {
+            s->parts.entry[i].name = NULL;
+        }
+    }
+    s->table = &s->parts;
+    return FSDP_OK;
+}
+
+bool checkpoint_saves(const struct checkpoint_saving *s, uint32_t entry)
+{
+    return s->table->entry[entry].name != NULL;
+}
+
 static int prepare(struct checkpoint_saving *s,
                    const struct checkpoint_request *r)
 {
     static const char *const form[] = {"full", "sharded", "local"};
     const struct fsdp_save *save = r->save;
     struct checkpoint_manifest *m = &s->manifest;
+    const uint32_t what =
+        save->size > offsetof(struct fsdp_save, what) ? save->what : 0;
 
     if (save->form > FSDP_SAVE_LOCAL || !save->directory ||
         r->env->world > CHECKPOINT_MAX_WORLD) {
@@ -52,7 +94,7 @@ static int prepare(struct checkpoint_saving *s,
                                  "and a world of up to %d ranks",
                                  FSDP_SAVE_LOCAL, CHECKPOINT_MAX_WORLD);
     }
-    s->table = r->table;
+    FSDP_TRY(leave_out(s, r->table, what));
     s->source = r->source;
     s->state = r->state;
     s->form = save->form;
@@ -68,13 +110,15 @@ static int prepare(struct checkpoint_saving *s,
     (void)snprintf(m->layout, sizeof(m->layout), "%s", r->layout);
     (void)snprintf(m->optimizer, sizeof(m->optimizer), "%s", r->optimizer);
     FSDP_TRY(copy_wholes(s));
-    FSDP_TRY(checkpoint_add_extras(s, save));
+    if (what == 0 || (what & FSDP_SAVE_EXTRA) != 0) {
+        FSDP_TRY(checkpoint_add_extras(s, save));
+    }
     FSDP_TRY(checkpoint_add_own_steps(s, r));
     if (save->form == FSDP_SAVE_FULL) {
         uint64_t most = save->size > offsetof(struct fsdp_save, file_bytes)
                             ? save->file_bytes
                             : 0;
-        FSDP_TRY(checkpoint_full_plan(r->table, most ? most : FILE_BYTES_MOST,
+        FSDP_TRY(checkpoint_full_plan(s->table, most ? most : FILE_BYTES_MOST,
                                       &s->full, s->why));
     }
     s->file = calloc(s->full.n + (size_t)OWN_FILES, sizeof(*s->file));
@@ -180,6 +224,7 @@ void checkpoint_drop(struct checkpoint_saving *s)
         free((void *)s->whole[i].data);
     }
     free(s->whole);
+    free(s->parts.entry);
     free(s->file);
     free(s->manifest.file);
     free(s);

@@ -22,6 +22,8 @@ struct checkpoint_saved_steps {
 struct checkpoint_saving {
     struct checkpoint_place place;
     const struct checkpoint_table *table;
+    struct checkpoint_table parts; /* which that is, if not all are saved: names
+                                    * are of the caller's */
     struct checkpoint_source source;
     struct checkpoint_whole *whole;      /* of the source, and their data */
     struct checkpoint_manifest manifest; /* but for tensors and files */

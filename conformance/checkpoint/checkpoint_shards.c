@@ -64,7 +64,7 @@ static int make_chunks(struct shards *x, char *why)
     for (uint32_t i = 0; i < from->n_whole; i++) {
         const uint32_t entry = from->whole[i].entry;
         const uint64_t n = x->table->entry[entry].numel;
-        if (n > 0) {
+        if (n > 0 && x->table->entry[entry].name) {
             x->chunk[x->n++] =
                 (struct chunk){entry, from->n + i, 0, {.shape = {n}, .n = n}};
         }

@@ -120,6 +120,7 @@ int checkpoint_table_add_buffers(const struct fsdp_model *model,
                                       kept ? model->buffer_name[b] : NULL, 1,
                                       &model->buffer_numel[b], false, &i));
         table->entry[i].dtype = dtype == FSDP_DTYPE_F32 ? 0 : dtype;
+        table->entry[i].is_buffer = true;
     }
     return FSDP_OK;
 }

@@ -71,35 +71,14 @@ static int cleared_at_first(struct fsdp_sharded *s, uint32_t point,
 
 /* ---- Whole --------------------------------------------------------------- */
 
-static int take_whole(void **all)
-{
-    const struct fsdp_device *d = mutant_real.device;
-    uint64_t bytes = 0;
-
-    for (uint32_t q = 0; q < mutant_real.model->n_parameters; q++) {
-        bytes += fsdp_numel(mutant_real.model, q) * sizeof(float);
-    }
-    FSDP_TRY(d->alloc(d->self, bytes, all));
-    d->live(d->self, NULL, FSDP_PARAM_FULL, 0, *all, bytes);
-    return FSDP_OK;
-}
-
-static void drop_whole(void *all)
-{
-    const struct fsdp_device *d = mutant_real.device;
-
-    d->dead(d->self, NULL, all);
-    d->free(d->self, all);
-}
-
 static int whole(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
                  const void *host)
 {
     void *all;
 
-    FSDP_TRY(take_whole(&all));
+    FSDP_TRY(mutant_take_whole(&all));
     FSDP_TRY(mutant_real.engine.assign(s, p, first, n, host));
-    drop_whole(all);
+    mutant_drop_whole(all);
     return FSDP_OK;
 }
 
@@ -114,9 +93,9 @@ static int whole_sent(void *self, struct fsdp_stream *stream,
     if (c->kind != FSDP_BROADCAST) {
         return mutant_communicate(stream, c);
     }
-    FSDP_TRY(take_whole(&all));
+    FSDP_TRY(mutant_take_whole(&all));
     FSDP_TRY(mutant_communicate(stream, c));
-    drop_whole(all);
+    mutant_drop_whole(all);
     return FSDP_OK;
 }
 

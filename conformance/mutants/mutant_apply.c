@@ -216,6 +216,8 @@ static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
     e->buffer = by->buffer ? by->buffer : e->buffer;
     e->set_step = by->set_step ? by->set_step : e->set_step;
     e->assign = by->assign ? by->assign : e->assign;
+    e->summon = by->summon ? by->summon : e->summon;
+    e->load_from = by->load_from ? by->load_from : e->load_from;
 }
 
 static void replace_device(const struct mutant *m, struct fsdp_device *d)

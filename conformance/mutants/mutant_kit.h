@@ -83,6 +83,9 @@ float mutant_as_bf16(float x);
  * for first: what is `_Thread_local` itself is cleared for every thread that
  * any engine begins. Not of the heap, which is watched. NULL: no memory. */
 void *mutant_room(void **room, size_t bytes);
+/* As much that is unsharded as the model has, and back. */
+int mutant_take_whole(void **all);
+void mutant_drop_whole(void *all);
 /* Every piece of this rank. */
 int mutant_each_piece(struct fsdp_sharded *s,
                       void (*look)(const struct fsdp_piece *piece));

@@ -73,6 +73,27 @@ void *mutant_room(void **room, size_t bytes)
     return *room;
 }
 
+int mutant_take_whole(void **all)
+{
+    const struct fsdp_device *d = mutant_real.device;
+    uint64_t bytes = 0;
+
+    for (uint32_t q = 0; q < mutant_real.model->n_parameters; q++) {
+        bytes += fsdp_numel(mutant_real.model, q) * sizeof(float);
+    }
+    FSDP_TRY(d->alloc(d->self, bytes, all));
+    d->live(d->self, NULL, FSDP_PARAM_FULL, 0, *all, bytes);
+    return FSDP_OK;
+}
+
+void mutant_drop_whole(void *all)
+{
+    const struct fsdp_device *d = mutant_real.device;
+
+    d->dead(d->self, NULL, all);
+    d->free(d->self, all);
+}
+
 static _Thread_local void (*my_look)(const struct fsdp_piece *piece);
 
 static void look_at_piece(void *context, const struct fsdp_piece *piece)

@@ -199,6 +199,7 @@ static enum control_why take(const struct expect *e, uint32_t i, struct unit *x,
         return CONTROL_BY_UNKNOWN;
     case SCRIPT_LOAD:
     case SCRIPT_SUMMON:
+    case SCRIPT_SUMMON_SOME:
     case SCRIPT_UNSHARD:
     case SCRIPT_RESHARD:
         end_copy(x, false);

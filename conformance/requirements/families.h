@@ -41,6 +41,8 @@ extern const struct requirement step_in_backward_requirements[];
 extern const struct requirement offload_requirements[];
 extern const struct requirement assign_requirements[];
 extern const struct requirement deferred_requirements[];
+extern const struct requirement lenient_requirements[];
+extern const struct requirement summon_requirements[];
 extern const struct requirement tied_requirements[];
 extern const struct requirement parameter_unit_requirements[];
 extern const struct requirement buffer_requirements[];

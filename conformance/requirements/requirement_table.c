@@ -39,6 +39,8 @@ static const struct requirement *const families[] = {
     offload_requirements,
     assign_requirements,
     deferred_requirements,
+    lenient_requirements,
+    summon_requirements,
     tied_requirements,
     parameter_unit_requirements,
     buffer_requirements,

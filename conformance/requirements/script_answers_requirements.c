@@ -25,7 +25,9 @@ static void count_asked(const struct expect *e, struct asked *out)
     for (uint32_t i = 0; i < e->n_events; i++) {
         const struct script_action *a = e->event[i].action;
 
-        out->reshards += a->verb == SCRIPT_SUMMON || a->verb == SCRIPT_RESHARD;
+        out->reshards += a->verb == SCRIPT_SUMMON ||
+                         a->verb == SCRIPT_SUMMON_SOME ||
+                         a->verb == SCRIPT_RESHARD;
         if (a->verb == SCRIPT_WRONG) {
             out->times[a->call]++;
         }
@@ -187,7 +189,8 @@ const struct requirement script_answers_requirements[] = {
               "error.freeze-arguments error.load-without-states "
               "error.step-in-backward error.assign-in-pass "
               "error.assign-range deferred.named error.deferred "
-              "error.values-disagree",
+              "error.values-disagree error.summon "
+              "error.load-renamed error.save-unknown-part",
      .applies = is_refused,
      .holds = answers_hold,
      .spoil = answers_spoil},

@@ -127,6 +127,12 @@ static bool other_collectives(const struct expect *e,
     return script_action_tell(e, (uint32_t)at.step, f);
 }
 
+/* What is sent to rank 0 alone is so as an engine likes: summon.sent-once. */
+static bool sends_to_rank0(const struct script_action *a)
+{
+    return a->verb == SCRIPT_SUMMON_SOME && a->on_rank0;
+}
+
 /* What is saved and loaded communicates as an engine likes. */
 static bool collectives_in_action(const struct expect *e,
                                   const struct record_sequence *got,
@@ -134,7 +140,7 @@ static bool collectives_in_action(const struct expect *e,
 {
     const struct expect_event *v = &e->event[at.step];
 
-    return same_collectives(e, v, got) ||
+    return sends_to_rank0(v->action) || same_collectives(e, v, got) ||
            (e->profile == EXPECT_OWN ? other_times
                                      : other_collectives)(e, v, got, at, f);
 }
@@ -156,7 +162,7 @@ static bool collectives_spoil(const struct expect *e, struct record *r)
     for (uint32_t i = 0; rank && i < rank->n_steps && i < e->n_events; i++) {
         struct record_sequence *s = &rank->sequence[rank->step_sequence[i]];
 
-        if (s->n > 0) {
+        if (s->n > 0 && !sends_to_rank0(e->event[i].action)) {
             s->c[s->n - 1].n++;
             return true;
         }
@@ -219,14 +225,15 @@ static bool rest_spoil(const struct expect *e, struct record_rank *rank)
 }
 
 /* What saves and loads needs room of its own, and so do what moves states, and
- * values that rank 0 sends. */
+ * values that rank 0 sends, or is sent. */
 static bool is_measured(const struct expect *e)
 {
     for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
         const uint32_t verb = e->event[i].action->verb;
 
         if (verb == SCRIPT_SAVE || verb == SCRIPT_LOAD ||
-            verb == SCRIPT_FREEZE || verb == SCRIPT_THAW) {
+            verb == SCRIPT_FREEZE || verb == SCRIPT_THAW ||
+            sends_to_rank0(e->event[i].action)) {
             return false;
         }
     }
@@ -260,7 +267,8 @@ const struct requirement script_moves_requirements[] = {
      .needs = "run.shows-every-step control.unit-sync control.all-reduce "
               "control.reshard-forward control.reshard-backward "
               "control.fresh-after-step control.unshard-ahead "
-              "control.next-begin thaw.reduces mixed.after-frozen-forward",
+              "control.next-begin thaw.reduces mixed.after-frozen-forward "
+              "summon.one-unit",
      .applies = communicates,
      .check = &check_each_step,
      .step = {.holds = collectives_in_action},
@@ -273,7 +281,7 @@ const struct requirement script_moves_requirements[] = {
      .level = LEVEL_MEMORY,
      .general = true,
      .needs = "script.rest control.reshard-forward "
-              "step-in-backward.gradient-peak deferred.peak",
+              "step-in-backward.gradient-peak deferred.peak summon.one-unit",
      .claim = "strict-memory",
      .applies = is_measured,
      .check = &check_each_rank,

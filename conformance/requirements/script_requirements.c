@@ -151,6 +151,49 @@ static bool rank0_spoil(const struct expect *e, struct record *r)
     return compare_spoil_stage(r, RECORD_AFTER, first_look(e));
 }
 
+/* ---- checkpoint.lenient -------------------------------------------------- */
+
+/* A look right behind a lenient load. */
+static bool shows_lenient(const struct expect *e, uint32_t i)
+{
+    const struct script_action *a = i > 0 ? e->event[i - 1].action : NULL;
+
+    return a && a->verb == SCRIPT_LOAD && a->lenient &&
+           e->event[i].action->verb == SCRIPT_LOOK;
+}
+
+static bool looks_at_lenient(const struct expect *e)
+{
+    for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
+        if (shows_lenient(e, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool lenient_holds(const struct expect *e, const struct record *r,
+                          struct finding *f)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        if (shows_lenient(e, i) &&
+            !compare_parts(e, r, i, i + 1, look_of_part, f)) {
+            return script_action_tell(e, i, f);
+        }
+    }
+    return true;
+}
+
+static bool lenient_spoil(const struct expect *e, struct record *r)
+{
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        if (shows_lenient(e, i) && compare_spoil_stage(r, RECORD_AFTER, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool summons(uint32_t verb)
 {
     return verb == SCRIPT_SUMMON || verb == SCRIPT_UNSHARD ||
@@ -176,7 +219,8 @@ static bool summoned_holds(const struct expect *e, const struct record *r,
                                         .unit = e->unit_of_parameter[p],
                                         .n = fsdp_numel(e->model, p)};
 
-            if (part.n > 0 && is_summoned(e, i, part.unit) &&
+            if (part.n > 0 && !expect_is_ignored(e, p) &&
+                is_summoned(e, i, part.unit) &&
                 !as_baseline(e, r, &part, RECORD_SUMMONED, f)) {
                 return false;
             }
@@ -317,6 +361,18 @@ static bool norms_spoil(const struct expect *e, struct record_rank *rank)
 }
 
 const struct requirement script_requirements[] = {
+    {.id = "checkpoint.lenient",
+     .text = "Behind a lenient load is what the checkpoint has under the "
+             "model's names, and all else is as it was, bit for bit.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step checkpoint.parts",
+     .claim = "lenient-load",
+     .profile = PROFILE_BITS,
+     .applies = looks_at_lenient,
+     .holds = lenient_holds,
+     .spoil = lenient_spoil},
     {.id = "deferred.same-curve",
      .text = "A model that began without values, and was given them, has the "
              "losses of the unsharded run, which began with them, bit for bit.",
@@ -349,7 +405,7 @@ const struct requirement script_requirements[] = {
      .level = LEVEL_STEP,
      .general = true,
      .needs = "run.shows-every-step script.values deferred.same-curve "
-              "rank0.same-values",
+              "rank0.same-values checkpoint.lenient",
      .profile = PROFILE_BITS,
      .applies = is_script,
      .holds = losses_hold,
@@ -380,7 +436,8 @@ const struct requirement script_requirements[] = {
               "thaw.starts thaw.stepped thaw.frozen-keeps thaw.loaded "
               "thaw.others-stay mixed.overflow "
               "step-in-backward.same-bits assign.own-part "
-              "assign.states-stay deferred.same-curve rank0.same-values",
+              "assign.states-stay deferred.same-curve rank0.same-values "
+              "summon.values checkpoint.lenient",
      .profile = PROFILE_BITS,
      .applies = looks,
      .holds = values_hold,

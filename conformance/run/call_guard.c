@@ -197,6 +197,12 @@ GUARDED(assign, true,
          const void *host),
         (s, p, first, n, host))
 
+GUARDED(summon, true, (struct fsdp_sharded * s, const struct fsdp_summon *how),
+        (s, how))
+
+GUARDED(load_from, true, (struct fsdp_sharded * s, const struct fsdp_load *how),
+        (s, how))
+
 static void guarded_destroy(struct fsdp_sharded *s)
 {
     my.engine.destroy(s);
@@ -229,6 +235,8 @@ void call_guard_wrap(struct fsdp_engine *e)
     WRAP(buffer);
     WRAP(set_step);
     WRAP(assign);
+    WRAP(summon);
+    WRAP(load_from);
     WRAP(destroy);
 #undef WRAP
 }

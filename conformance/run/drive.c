@@ -354,6 +354,7 @@ static int with_engine(struct driver *x)
     x->env.comm = comm;
     close_engine(x, &lender);
     wire_release(&x->wire);
+    play_forget_names(x);
     for (uint32_t p = 0; p < x->model->n_parameters; p++) {
         free(x->summoned[p]);
     }

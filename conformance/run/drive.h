@@ -109,7 +109,12 @@ struct driver {
     struct fsdp_scaler kept[SCRIPT_MAX_SLOTS]; /* with each checkpoint */
     uint32_t saved_step[SCRIPT_MAX_SLOTS];     /* where the curve stood */
     bool saved_alone[SCRIPT_MAX_SLOTS];        /* by rank 0 alone */
-    bool unscaled; /* what is reduced was multiplied by its inverse */
+    uint32_t saved_parts[SCRIPT_MAX_SLOTS];    /* enum fsdp_save_part, or 0 */
+    char *saved_names[SCRIPT_MAX_SLOTS];       /* of tensors: play_names.c */
+    uint32_t renamed;   /* in this life a parameter, from 1; 0: none */
+    const char **names; /* [n_parameters]: where one is, */
+    char *name;         /* and how */
+    bool unscaled;      /* what is reduced was multiplied by its inverse */
     uint32_t step, microbatch;   /* now */
     uint32_t point, index;       /* where the run stands: enum race_point */
     bool recording;              /* tensors of this pass are wanted */
@@ -147,6 +152,7 @@ bool drive_is_unwritten(const struct world_result *end);
  * what is left is given back, in any state. */
 int play_script(struct driver *x);
 void play_end_of_run(struct driver *x);
+void play_forget_names(struct driver *x); /* of what was saved (play_names.c) */
 /* For those who describe what happens: the run stands here. */
 void drive_place(struct driver *x, uint32_t point, uint32_t index);
 /* env.exchange, for the driver's own sake: no call of the engine's. */

@@ -87,6 +87,9 @@ void drive_tell_model(struct driver *x)
     x->told.initial = has_values(x) ? initial : NULL;
     x->told.initial_buffer = x->model->initial_buffer ? initial_buffer : NULL;
     x->told.context = x;
+    if (x->renamed > 0) {
+        x->told.parameter_name = x->names;
+    }
 }
 
 static void place_words(const struct driver *x, char out[128])

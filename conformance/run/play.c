@@ -47,66 +47,14 @@ void play_end_of_run(struct driver *x)
 
 static int again(struct driver *x, const struct script_action *a)
 {
-    (void)a;
     FSDP_TRY(end_life(x));
     play_end_of_run(x);
     play_note_again(x);
+    FSDP_TRY(play_rename(x, a->renamed));
     return begin_life(x);
 }
 
 /* ---- Actions ----------------------------------------------------------- */
-
-/* Every parameter, as unshard_all shows it. Who plays all ranks has nothing to
- * unshard. */
-static int unshard(struct driver *x, const struct script_action *a)
-{
-    const struct fsdp_model *model = x->model;
-    const uint32_t step = x->by_action ? x->step : x->d->c->steps;
-    struct fsdp_tensor t;
-
-    (void)a;
-    if (!x->serial && !x->engine.unshard_all) {
-        return FSDP_ERR_INVALID; /* it is claimed */
-    }
-    drive_place(x, RACE_AT_SUMMON, 0);
-    if (!x->serial) {
-        FSDP_TRY(x->engine.unshard_all(x->sharded));
-    }
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        if (x->ignored[p]) {
-            continue;
-        }
-        FSDP_TRY(x->engine.param(x->sharded, p, &t));
-        FSDP_TRY(recorder_finish_compute(x->recorder));
-        FSDP_TRY(recorder_tensor(x->recorder, x->out, RECORD_SUMMONED, step, 0,
-                                 p, 0, fsdp_numel(model, p), t.dtype, t.data));
-        FSDP_TRY(play_keep_summoned(x, p, &t));
-    }
-    return FSDP_OK;
-}
-
-static int reshard(struct driver *x, const struct script_action *a)
-{
-    (void)a;
-    if (x->serial) {
-        return FSDP_OK;
-    }
-    if (!x->engine.reshard_all) {
-        return FSDP_ERR_INVALID; /* it is claimed */
-    }
-    FSDP_TRY(x->engine.reshard_all(x->sharded));
-    return drive_answer(x, "param-after-reshard-all",
-                        play_ask_all(x, x->engine.param));
-}
-
-static int summon(struct driver *x, const struct script_action *a)
-{
-    if (!x->engine.unshard_all && !(x->serial && x->by_action)) {
-        return FSDP_OK;
-    }
-    FSDP_TRY(unshard(x, a));
-    return reshard(x, a);
-}
 
 /* Who plays all ranks tells it as each of them. */
 static int sync(struct driver *x, const struct script_action *a)
@@ -143,9 +91,9 @@ static int play_action(struct driver *x, const struct script_action *a)
         [SCRIPT_ZERO] = play_zero,
         [SCRIPT_CLIP] = play_clip,
         [SCRIPT_LOOK] = play_look,
-        [SCRIPT_SUMMON] = summon,
-        [SCRIPT_UNSHARD] = unshard,
-        [SCRIPT_RESHARD] = reshard,
+        [SCRIPT_SUMMON] = play_summon,
+        [SCRIPT_UNSHARD] = play_unshard,
+        [SCRIPT_RESHARD] = play_reshard,
         [SCRIPT_SYNC] = sync,
         [SCRIPT_SAVE] = play_save,
         [SCRIPT_WAIT] = play_wait,
@@ -158,7 +106,8 @@ static int play_action(struct driver *x, const struct script_action *a)
         [SCRIPT_FREEZE] = play_freeze,
         [SCRIPT_THAW] = play_freeze,
         [SCRIPT_BACKWARD_STEP] = play_backward_step,
-        [SCRIPT_ASSIGN] = play_assign};
+        [SCRIPT_ASSIGN] = play_assign,
+        [SCRIPT_SUMMON_SOME] = play_summon_some};
 
     if (a->verb == SCRIPT_PASS && a->ending == SCRIPT_LEFT_OPEN) {
         FSDP_TRY(end_life(x));

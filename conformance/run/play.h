@@ -52,6 +52,15 @@ int play_wrong_save_twice(struct driver *x, int *status);
 int play_wrong_load_missing(struct driver *x, int *status);
 int play_wrong_load_damaged(struct driver *x, int *status);
 int play_wrong_load_stateless(struct driver *x, int *status);
+int play_wrong_load_renamed(struct driver *x, int *status);
+int play_wrong_save_part(struct driver *x, int *status);
+
+/* play_names.c: a parameter, from 1, has another name in the life that begins,
+ * or with 0 none. What tensors a save has, by name, and whether a lenient load
+ * of it has told of those that differ: two answers. */
+int play_rename(struct driver *x, uint32_t renamed);
+int play_save_names(struct driver *x, const struct script_action *a);
+int play_check_names(struct driver *x, uint32_t slot);
 
 /* play_control.c: of one unit, or of all. */
 int play_set(struct driver *x, const struct script_action *a);
@@ -77,6 +86,19 @@ int play_wrong_reshard(struct driver *x, int *status);
 int play_wrong_unshard_unit(struct driver *x, int *status);
 int play_wrong_reshard_unit(struct driver *x, int *status);
 int play_wrong_reshard_window(struct driver *x, int *status);
+
+/* Whether a refusal named this number, of a unit or a knob: an answer says so
+ * if not. */
+int play_refused_by_name(struct driver *x, uint32_t number, int status);
+
+/* play_summon.c: every parameter is read, as unshard_all shows it, or summon of
+ * some of them; and how that is refused. */
+int play_unshard(struct driver *x, const struct script_action *a);
+int play_reshard(struct driver *x, const struct script_action *a);
+int play_summon(struct driver *x, const struct script_action *a);
+int play_summon_some(struct driver *x, const struct script_action *a);
+int play_wrong_summon(struct driver *x, int *status);
+int play_wrong_summon_unit(struct driver *x, int *status);
 
 /* play_freeze.c: what is trained. A life begins with what the model says. */
 int play_trains_as_told(struct driver *x);

@@ -119,7 +119,8 @@ static int save(struct driver *x, const struct script_action *a, uint32_t where)
                                 .extra_name = name,
                                 .extra_data = data,
                                 .extra_bytes = bytes,
-                                .file_bytes = SMALL_FILE};
+                                .file_bytes = SMALL_FILE,
+                                .what = a->what};
 
     name_path(x, where, path);
     return x->engine.save_begin(x->sharded, &s);
@@ -143,6 +144,21 @@ static int check_extra(struct driver *x, const char *name, const void *want,
 
 /* This rank's own if it has saved it, else rank 0's, who has nothing odd. A
  * form in which one rank writes has that rank's alone. */
+static int check_no_extras(struct driver *x)
+{
+    static const char *const name[] = {"position", "losses", "odd"};
+    int status = FSDP_OK;
+
+    for (uint32_t i = 0; i < 3 && status == FSDP_OK; i++) {
+        status = check_extra(x, name[i], "", 0) == FSDP_ERR_INVALID
+                     ? FSDP_OK
+                     : FSDP_ERR_MISMATCH;
+    }
+    *x->env.error = (struct fsdp_error){status, (int32_t)x->env.rank, 0,
+                                        "driver", "it was not to be saved"};
+    return drive_answer(x, "parts-extra", status);
+}
+
 static int check_extras(struct driver *x, uint32_t slot)
 {
     bool given = (x->d->script->given >> slot & 1) != 0;
@@ -152,6 +168,10 @@ static int check_extras(struct driver *x, uint32_t slot)
                             given ? x->out->n_steps : x->saved_step[slot]};
     int status = FSDP_OK;
 
+    if (x->saved_parts[slot] != 0 &&
+        (x->saved_parts[slot] & FSDP_SAVE_EXTRA) == 0) {
+        return check_no_extras(x);
+    }
     if (!alone || x->env.rank == 0) {
         status = check_extra(x, "position", &want, sizeof(want));
     }
@@ -185,6 +205,8 @@ int play_save(struct driver *x, const struct script_action *a)
     x->kept[a->slot] = x->scaler;
     x->saved_step[a->slot] = x->out->n_steps;
     x->saved_alone[a->slot] = a->rank0_only;
+    x->saved_parts[a->slot] = a->what;
+    FSDP_TRY(play_save_names(x, a));
     recorder_watch_peak(x->recorder);
     status = save(x, a, a->slot);
     above = recorder_watched_peak(x->recorder);
@@ -265,6 +287,19 @@ int play_wait(struct driver *x, const struct script_action *a)
     return play_note_outside(x);
 }
 
+static int load(struct driver *x, const struct script_action *a,
+                const char *path)
+{
+    const struct fsdp_load how = {
+        .size = sizeof(how), .lenient = 1, .directory = path};
+
+    if (!a->lenient) {
+        return x->engine.load(x->sharded, path);
+    }
+    return x->engine.load_from ? x->engine.load_from(x->sharded, &how)
+                               : FSDP_ERR_INVALID; /* it is claimed */
+}
+
 int play_load(struct driver *x, const struct script_action *a)
 {
     const bool given = (x->d->script->given >> a->slot & 1) != 0;
@@ -274,9 +309,12 @@ int play_load(struct driver *x, const struct script_action *a)
 
     name_path(x, a->slot, path);
     recorder_watch_peak(x->recorder);
-    status = x->engine.load(x->sharded, path);
+    status = load(x, a, path);
     above = recorder_watched_peak(x->recorder);
     FSDP_TRY(status);
+    if (a->lenient && !x->serial) {
+        FSDP_TRY(play_check_names(x, a->slot));
+    }
     x->unscaled = false;
     if (x->kept[a->slot].scale != 0.0f) {
         x->scaler = x->kept[a->slot];
@@ -370,6 +408,16 @@ int play_wrong_save(struct driver *x, int *status)
     return *status == FSDP_OK ? x->engine.save_wait(x->sharded) : FSDP_OK;
 }
 
+/* A bit that no part has. */
+int play_wrong_save_part(struct driver *x, int *status)
+{
+    struct script_action a = *first_save(x->d->script);
+
+    a.what = 2 * FSDP_SAVE_EXTRA;
+    *status = save(x, &a, WRONG);
+    return *status == FSDP_OK ? x->engine.save_wait(x->sharded) : FSDP_OK;
+}
+
 int play_wrong_save_twice(struct driver *x, int *status)
 {
     *status = save(x, first_save(x->d->script), WRONG);
@@ -401,8 +449,10 @@ int play_wrong_load_damaged(struct driver *x, int *status)
     return FSDP_OK;
 }
 
-/* What was saved before one was thawed says of which states are missing. */
-int play_wrong_load_stateless(struct driver *x, int *status)
+/* Of slot a; what is missing there has the name of a parameter. */
+static int load_lacking(struct driver *x,
+                        bool (*may)(const struct driver *x, uint32_t p),
+                        int *status)
 {
     const struct fsdp_error *e = x->env.error;
     bool named = false;
@@ -414,11 +464,32 @@ int play_wrong_load_stateless(struct driver *x, int *status)
         const char *name = x->model->parameter_name[p];
 
         named = named ||
-                ((x->flags[p] & FSDP_FROZEN) == 0 &&
+                (may(x, p) &&
                  memmem(e->message, strnlen(e->message, sizeof(e->message)),
                         name, strlen(name)) != NULL);
     }
     return *status == FSDP_OK || named
                ? FSDP_OK
                : drive_answer_number(x, "unnamed-parameter", 0);
+}
+
+static bool is_trained(const struct driver *x, uint32_t p)
+{
+    return (x->flags[p] & FSDP_FROZEN) == 0;
+}
+
+static bool is_renamed(const struct driver *x, uint32_t p)
+{
+    return x->renamed == 0 || x->renamed == p + 1;
+}
+
+/* What was saved before one was thawed says of which states are missing. */
+int play_wrong_load_stateless(struct driver *x, int *status)
+{
+    return load_lacking(x, is_trained, status);
+}
+
+int play_wrong_load_renamed(struct driver *x, int *status)
+{
+    return load_lacking(x, is_renamed, status);
 }

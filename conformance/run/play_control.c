@@ -88,7 +88,7 @@ static bool is_named(const struct driver *x, uint32_t number)
                   strlen(text)) != NULL;
 }
 
-static int refused_by_name(struct driver *x, uint32_t number, int status)
+int play_refused_by_name(struct driver *x, uint32_t number, int status)
 {
     return status == FSDP_OK || is_named(x, number)
                ? FSDP_OK
@@ -100,7 +100,7 @@ int play_wrong_set_unit(struct driver *x, int *status)
     const uint32_t n = x->units->n_units;
 
     FSDP_TRY(set(x, n, FSDP_KNOB_GRADIENT_SYNC, 0.0f, status));
-    return refused_by_name(x, n, *status);
+    return play_refused_by_name(x, n, *status);
 }
 
 int play_wrong_set_knob(struct driver *x, int *status)
@@ -110,7 +110,7 @@ int play_wrong_set_knob(struct driver *x, int *status)
     };
 
     FSDP_TRY(set(x, 0, NONE, 1.0f, status));
-    return refused_by_name(x, NONE, *status);
+    return play_refused_by_name(x, NONE, *status);
 }
 
 int play_wrong_set_to_two(struct driver *x, int *status)
@@ -129,8 +129,8 @@ static int set_factor(struct driver *x, uint32_t knob, float value, int *status)
     const uint32_t last = x->units->n_units - 1;
 
     FSDP_TRY(set(x, last, knob, value, status));
-    FSDP_TRY(refused_by_name(x, last, *status));
-    return refused_by_name(x, knob, *status);
+    FSDP_TRY(play_refused_by_name(x, last, *status));
+    return play_refused_by_name(x, knob, *status);
 }
 
 int play_wrong_divide_zero(struct driver *x, int *status)
@@ -188,13 +188,13 @@ int play_wrong_reshard(struct driver *x, int *status)
 int play_wrong_unshard_unit(struct driver *x, int *status)
 {
     FSDP_TRY(by_hand(x, SCRIPT_UNSHARD_UNIT, x->units->n_units, status));
-    return refused_by_name(x, x->units->n_units, *status);
+    return play_refused_by_name(x, x->units->n_units, *status);
 }
 
 int play_wrong_reshard_unit(struct driver *x, int *status)
 {
     FSDP_TRY(by_hand(x, SCRIPT_RESHARD_UNIT, x->units->n_units, status));
-    return refused_by_name(x, x->units->n_units, *status);
+    return play_refused_by_name(x, x->units->n_units, *status);
 }
 
 /* Of the unit whose module computes; where none does, or it is in no unit, of

@@ -62,6 +62,8 @@ enum script_verb {
     SCRIPT_N_DRAWN_VERBS, /* the generator draws those above */
     SCRIPT_BACKWARD_STEP = SCRIPT_N_DRAWN_VERBS, /* set_step */
     SCRIPT_ASSIGN, /* assign, of one parameter or of all; drawn from 4 on */
+    /* Drawn by nobody: summon, as SUMMON of one unit, or on rank 0 alone. */
+    SCRIPT_SUMMON_SOME,
     SCRIPT_N_VERBS,
 };
 
@@ -165,11 +167,18 @@ struct script_action {
     uint32_t slot;
     uint32_t form;      /* SAVE: enum fsdp_save_form */
     bool rank0_only;    /* SAVE */
+    uint32_t what;      /* SAVE: enum fsdp_save_part; 0: all */
+    bool lenient;       /* LOAD: names may be missing, and others there */
     bool same;          /* WAIT: the files are those of the slot below */
     uint32_t same_slot; /* WAIT */
+    /* AGAIN: the number of a parameter with another name, from 1; 0: none has
+     */
+    uint32_t renamed;
     /* ANEW */
     struct script_world world;
-    /* SET, and of one unit UNSHARD_UNIT, RESHARD_UNIT */
+    /* SUMMON_SOME */
+    bool on_rank0;
+    /* SET, SUMMON_SOME, and of one unit UNSHARD_UNIT, RESHARD_UNIT */
     uint32_t unit; /* below SCRIPT_MAX_UNITS, or FSDP_NO_UNIT: of all */
     uint32_t knob; /* enum fsdp_knob */
     float value;
@@ -445,6 +454,11 @@ enum script_call {
     SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES,
     SCRIPT_CALL_LAST_RANK_HAS_VALUES,
     SCRIPT_CALL_UNCLAIMED_DEFERRED,
+    SCRIPT_CALL_SUMMON_IN_PASS,
+    SCRIPT_CALL_SUMMON_WHILE_OPEN,
+    SCRIPT_CALL_SUMMON_UNKNOWN_UNIT,
+    SCRIPT_CALL_LOAD_RENAMED,
+    SCRIPT_CALL_SAVE_UNKNOWN_PART,
     SCRIPT_N_CALLS,
 };
 
@@ -472,6 +486,8 @@ enum script_when {
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
     SCRIPT_EMPTY = 524288,    /* at rest; parameters have no values for certain
+                               */
+    SCRIPT_RENAMED = 1048576, /* at rest; the whole checkpoint a has other names
                                */
     SCRIPT_HOLDS = 131072,    /* half way through a training pass in which all
                                  units stay from their forward to their

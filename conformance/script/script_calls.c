@@ -251,6 +251,12 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
                                           SCRIPT_IS_A_MISMATCH},
     [SCRIPT_CALL_UNCLAIMED_DEFERRED] = {"unclaimed-deferred", SCRIPT_UNTRAINED,
                                         SCRIPT_IS_UNSUPPORTED, "deferred"},
+    [SCRIPT_CALL_SUMMON_IN_PASS] = {"summon-in-pass", SCRIPT_IN_PASS},
+    [SCRIPT_CALL_SUMMON_WHILE_OPEN] = {"summon-while-open", SCRIPT_OPEN_ALL},
+    [SCRIPT_CALL_SUMMON_UNKNOWN_UNIT] = {"summon-unknown-unit", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SAVE_UNKNOWN_PART] = {"save-unknown-part", SCRIPT_FREE},
+    [SCRIPT_CALL_LOAD_RENAMED] = {"load-renamed", SCRIPT_RENAMED,
+                                  SCRIPT_IS_OF_FILES},
 };
 
 bool script_is_wrong(const struct script_inside *in)
@@ -285,6 +291,8 @@ const char *script_when_text(uint32_t when)
         {SCRIPT_SAVING, "between save and wait"},
         {SCRIPT_IDLE, "at rest, where nothing is being saved"},
         {SCRIPT_SAVED, "where checkpoint a is whole"},
+        {SCRIPT_RENAMED, "where a parameter has another name than when `a` was "
+                         "saved"},
         {SCRIPT_STATELESS, "where a parameter is thawed that was frozen when "
                            "checkpoint a was saved"},
         {SCRIPT_OPEN_ALL, "between unshard and reshard"},

@@ -32,6 +32,7 @@ static const char *claim_of_call(uint32_t call)
         const char *begins, *claim;
     } row[] = {
         {"clip-", "clip"},
+        {"save-unknown-part", "save-parts"},
         {"save-", "save-sharded"},
         {"wait-", "save-sharded"},
         {"load-without-states", "thaw"},
@@ -80,6 +81,7 @@ static const char *claim_of_call(uint32_t call)
         {"deferred-", "deferred"},
         {"shard-values", "deferred"},
         {"assign-", "assign"},
+        {"summon-", "summon"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -127,7 +129,7 @@ static const char *claim_of_verb(const struct script_action *a)
     case SCRIPT_SAVE:
         return form_claims[a->form];
     case SCRIPT_LOAD:
-        return "load";
+        return a->lenient ? "lenient-load" : "load";
     case SCRIPT_SET:
         return claim_of_knob(a);
     case SCRIPT_UNSHARD_UNIT:
@@ -140,6 +142,8 @@ static const char *claim_of_verb(const struct script_action *a)
         return "step-in-backward";
     case SCRIPT_ASSIGN:
         return "assign";
+    case SCRIPT_SUMMON_SOME:
+        return "summon";
     case SCRIPT_WRONG:
         return claim_of_call(a->call);
     default:
@@ -216,6 +220,9 @@ static const char *action_lacks(const struct script *s,
     }
     if (!claim && a->ending == SCRIPT_CANCELLED) {
         claim = lacking("cancel", claims);
+    }
+    if (!claim && a->what != 0) {
+        claim = lacking("save-parts", claims);
     }
     if (!claim && (a->sync == SCRIPT_SYNC_OFF || unsyncs(a))) {
         claim = lacking("no-sync", claims);

@@ -209,7 +209,8 @@ static const char *const examples[SCRIPT_N_VERBS] = {
     [SCRIPT_FREEZE] = "freeze 0",
     [SCRIPT_THAW] = "thaw 0",
     [SCRIPT_BACKWARD_STEP] = "backward-step lr 1",
-    [SCRIPT_ASSIGN] = "assign 0 1"};
+    [SCRIPT_ASSIGN] = "assign 0 1",
+    [SCRIPT_SUMMON_SOME] = "summon 0"};
 
 static bool may_follow(const char *before, const char *action)
 {
@@ -241,8 +242,10 @@ static void test_follows(void **state)
             continue;
         }
         n = snprintf(row, sizeof(row), "\n| `%s%s` |", script_verb_words[verb],
-                     verb > SCRIPT_SET && verb < SCRIPT_BACKWARD_STEP ? " N"
-                                                                      : "");
+                     (verb > SCRIPT_SET && verb < SCRIPT_BACKWARD_STEP) ||
+                             verb == SCRIPT_SUMMON_SOME
+                         ? " N"
+                         : "");
         for (size_t i = 0; i < N_OF(columns); i++) {
             n += snprintf(row + n, sizeof(row) - (size_t)n, " %s |",
                           may_follow(columns[i].before, examples[verb]) ? "yes"
@@ -272,6 +275,7 @@ static const struct {
     {SCRIPT_FREE, "no gradients, not saving"},
     {SCRIPT_SAVED, "checkpoint a is whole"},
     {SCRIPT_STATELESS, "thawed since checkpoint a"},
+    {SCRIPT_RENAMED, "renamed since checkpoint a"},
     {SCRIPT_EMPTY, "without values"},
     {SCRIPT_STEP_SET, "a step is set"},
     {SCRIPT_OPEN_ALL, "unsharded"},

@@ -276,8 +276,8 @@ static void test_occurs(void **state)
         count(&s, &n);
         script_release(&s);
     }
-    for (uint32_t i = 0; i < SCRIPT_N_VERBS; i++) {
-        for (uint32_t k = 0; k < SCRIPT_N_VERBS; k++) {
+    for (uint32_t i = 0; i < SCRIPT_SUMMON_SOME; i++) {
+        for (uint32_t k = 0; k < SCRIPT_SUMMON_SOME; k++) {
             if (i == SCRIPT_REPEAT || k == SCRIPT_REPEAT) {
                 continue;
             }

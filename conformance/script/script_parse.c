@@ -65,16 +65,42 @@ static int take_form(struct reader *r, struct script_action *a)
     return FSDP_OK;
 }
 
+/* Each once, in their order. */
+static int take_parts(struct reader *r, struct script_action *a)
+{
+    for (uint32_t i = 0; i < SCRIPT_N_PARTS; i++) {
+        a->what |= (uint32_t)reader_accept(r, script_part_words[i]) << i;
+    }
+    return a->what ? FSDP_OK
+                   : reader_fail(r, "parts are parameters, states, buffers, "
+                                    "extra, in this order");
+}
+
 static int take_checkpoint(struct reader *r, struct script_action *a)
 {
     FSDP_TRY(parse_slot(r, &a->slot));
     if (a->verb == SCRIPT_SAVE) {
-        return take_form(r, a);
+        FSDP_TRY(take_form(r, a));
+        return reader_accept(r, "of") ? take_parts(r, a) : FSDP_OK;
     }
     if (a->verb == SCRIPT_WAIT && reader_accept(r, "same")) {
         a->same = true;
         return parse_slot(r, &a->same_slot);
     }
+    a->lenient = a->verb == SCRIPT_LOAD && reader_accept(r, "lenient");
+    return FSDP_OK;
+}
+
+static int take_renamed(struct reader *r, struct script_action *a)
+{
+    uint32_t p;
+
+    if (!reader_accept(r, "renamed")) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(reader_take_count(r, 0, SCRIPT_MAX_UNITS - 1,
+                               "a parameter is a number from 0 to 63", &p));
+    a->renamed = p + 1;
     return FSDP_OK;
 }
 
@@ -174,6 +200,21 @@ static int take_one(struct reader *r, struct script_action *a)
     return parse_unit(r, &a->unit);
 }
 
+/* All of it on every rank is another action. */
+static int take_summon(struct reader *r, struct script_action *a)
+{
+    if (!r->word[0]) {
+        return FSDP_OK;
+    }
+    a->verb = SCRIPT_SUMMON_SOME;
+    FSDP_TRY(take_unit(r, &a->unit));
+    a->on_rank0 = reader_accept(r, "rank0");
+    return a->on_rank0 || a->unit != FSDP_NO_UNIT
+               ? FSDP_OK
+               : reader_fail(r, "`summon` alone is of all, on every rank; here "
+                                "it says a unit, or rank0, or both");
+}
+
 static int take_what_follows(struct reader *r, struct script_action *a)
 {
     switch (a->verb) {
@@ -191,6 +232,8 @@ static int take_what_follows(struct reader *r, struct script_action *a)
     case SCRIPT_WAIT:
     case SCRIPT_LOAD:
         return take_checkpoint(r, a);
+    case SCRIPT_AGAIN:
+        return take_renamed(r, a);
     case SCRIPT_ANEW:
         return parse_world(r, &a->world);
     case SCRIPT_WRONG:
@@ -207,6 +250,8 @@ static int take_what_follows(struct reader *r, struct script_action *a)
         return take_parameter(r, &a->parameter);
     case SCRIPT_ASSIGN:
         return take_assign(r, a);
+    case SCRIPT_SUMMON:
+        return take_summon(r, a);
     default:
         return FSDP_OK;
     }

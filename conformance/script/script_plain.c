@@ -64,7 +64,7 @@ static bool same_numbers(struct script *s)
 static bool names_unit(const struct script_action *a)
 {
     return a->verb == SCRIPT_SET || a->verb == SCRIPT_UNSHARD_UNIT ||
-           a->verb == SCRIPT_RESHARD_UNIT;
+           a->verb == SCRIPT_RESHARD_UNIT || a->verb == SCRIPT_SUMMON_SOME;
 }
 
 static bool names_parameter(const struct script_action *a)

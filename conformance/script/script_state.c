@@ -108,6 +108,10 @@ static uint32_t when_at_rest(const struct script_state *s)
     now |= (now & SCRIPT_SAVED) != 0 && script_lacks_states(s, 0)
                ? SCRIPT_STATELESS
                : 0;
+    now |= (now & SCRIPT_SAVED) != 0 && !s->slot[0].local &&
+                   s->slot[0].renamed != s->renamed
+               ? SCRIPT_RENAMED
+               : 0;
     now |= s->hurt == SCRIPT_HURT && s->reduced && !s->pending
                ? SCRIPT_NOT_FINITE
                : 0;
@@ -325,6 +329,8 @@ static void walk_save(struct script_state *s, const struct script_action *a)
     s->slot[a->slot].degree = case_shard_degree(&s->world);
     s->slot[a->slot].frozen = s->frozen;
     s->slot[a->slot].thawed = s->thawed;
+    s->slot[a->slot].renamed = s->renamed;
+    s->slot[a->slot].what = a->what;
 }
 
 static void walk_wait(struct script_state *s, const struct script_action *a)
@@ -339,6 +345,20 @@ static void walk_wait(struct script_state *s, const struct script_action *a)
         s, a->same && (s->saved >> a->same_slot & 1) == 0,
         "the slot that it is compared with has not been saved: `save` and "
         "`wait` come first");
+}
+
+/* Tensors of the model are not in it, for certain or not. */
+static bool is_partial(const struct script_state *s, uint32_t slot)
+{
+    const uint32_t tensors =
+        FSDP_SAVE_PARAMETERS | FSDP_SAVE_STATES | FSDP_SAVE_BUFFERS;
+
+    return s->slot[slot].what != 0 && (~s->slot[slot].what & tensors) != 0;
+}
+
+static bool other_names(const struct script_state *s, uint32_t slot)
+{
+    return s->slot[slot].renamed != s->renamed || is_partial(s, slot);
 }
 
 static void walk_load(struct script_state *s, const struct script_action *a)
@@ -358,12 +378,20 @@ static void walk_load(struct script_state *s, const struct script_action *a)
               s->slot[a->slot].local && (s->slot[a->slot].frozen != s->frozen ||
                                          s->slot[a->slot].thawed != s->thawed),
               "the local form loads where the same parameters are frozen");
-    refuse_if(s, !script_has_states(s, a->slot),
+    refuse_if(s, !a->lenient && !script_has_states(s, a->slot),
               "a parameter is trained now that may have been frozen when this "
               "was saved, without states: `freeze` comes first");
+    refuse_if(
+        s, other_names(s, a->slot) && (!a->lenient || s->slot[a->slot].local),
+        "a parameter has another name than when this was saved, or a part "
+        "was left out: `lenient` takes it, but not of the local form");
+    refuse_if(s, a->lenient && (s->s->given >> a->slot & 1) != 0,
+              "what another world had is not known here: without `lenient`");
     drop_gradients(s);
-    s->kept = s->empty = false;
-    s->hurt_values = (s->broken >> a->slot & 1) != 0;
+    s->kept = false;
+    s->empty = s->empty && other_names(s, a->slot);
+    s->hurt_values =
+        (a->lenient && s->hurt_values) || (s->broken >> a->slot & 1) != 0;
 }
 
 /* ---- Lives ---- */
@@ -414,6 +442,7 @@ static void end_life(struct script_state *s, const struct script_action *a)
     refuse_if(s, s->saving != NO_SLOT,
               "a save has not been waited for: `wait` comes first");
     begin_life(s);
+    s->renamed = a->renamed;
     if (a->verb == SCRIPT_ANEW) {
         walk_world(s, a);
     }
@@ -475,7 +504,8 @@ static bool needs_values(uint32_t verb)
 {
     return verb == SCRIPT_PASS || verb == SCRIPT_EVAL || verb == SCRIPT_LOOK ||
            verb == SCRIPT_SUMMON || verb == SCRIPT_UNSHARD ||
-           verb == SCRIPT_UNSHARD_UNIT || verb == SCRIPT_SAVE;
+           verb == SCRIPT_UNSHARD_UNIT || verb == SCRIPT_SAVE ||
+           verb == SCRIPT_SUMMON_SOME;
 }
 
 static void walk_life(struct script_state *s, const struct script_action *a)
@@ -532,6 +562,9 @@ static void walk_life(struct script_state *s, const struct script_action *a)
         break;
     case SCRIPT_SUMMON:
         s->summoned = true;
+        s->kept = false;
+        break;
+    case SCRIPT_SUMMON_SOME:
         s->kept = false;
         break;
     case SCRIPT_ASSIGN:

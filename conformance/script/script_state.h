@@ -42,6 +42,7 @@ struct script_state {
     /* Parameters, as bits, of which there may be fewer, that were frozen or
      * thawed last in this life. */
     uint64_t frozen, thawed;
+    uint32_t renamed;       /* that parameter, from 1, in this life */
     bool reduced;           /* gradients that are reduced */
     uint32_t hurt;          /* enum script_hurt */
     bool hurt_values;       /* the same of parameters and moments */
@@ -52,6 +53,7 @@ struct script_state {
         bool local; /* loads into the same wrap and shard degree alone */
         uint32_t wrap, degree;
         uint64_t frozen, thawed;
+        uint32_t renamed, what;
     } slot[SCRIPT_MAX_SLOTS];
     char why[200]; /* empty: legal so far */
 };

@@ -61,6 +61,14 @@ static void test_canonical(void **state)
         "assign 3 initial\n"
         "assign all summoned by 7\n"
         "assign all 9999\n"
+        "summon\n"
+        "summon 3\n"
+        "again renamed 63\n"
+        "load d lenient\n"
+        "save a local of states\n"
+        "save a full-rank0 of parameters buffers extra\n"
+        "summon 3 rank0\n"
+        "summon all rank0\n"
         "}\n"
         "clip inf p 2 strict\n"
         "clip 0.5 p inf\n"
@@ -153,6 +161,12 @@ static const struct {
     {HEAD "backward-step lr 1 finite\n", "nothing more belongs"},
     {HEAD "assign 0\n", "values are initial, summoned"},
     {HEAD "assign 64 1\n", "'64': a parameter"},
+    {HEAD "again renamed 64\n", "'64': a parameter"},
+    {HEAD "save a full of\n", "parts are parameters"},
+    {HEAD "save a full of extra states\n", "'states': nothing more belongs"},
+    {HEAD "load a leniently\n", "nothing more belongs"},
+    {HEAD "summon all\n", "`summon` alone is of all"},
+    {HEAD "summon rank0\n", "'rank0': "},
     {HEAD "assign all 10000\n", "'10000': values are"},
     {HEAD "assign all 1 by 0\n", "'0': a slice has"},
     {HEAD "step lr 0x1\n", "'0x1': numbers"},

@@ -122,10 +122,17 @@ static void add_slot(FILE *f, const struct script_action *a)
     if (a->verb == SCRIPT_SAVE) {
         fprintf(f, " %s", script_form_words[a->form]);
         fprintf(f, a->rank0_only ? "-rank0" : "");
+        fprintf(f, a->what ? " of" : "");
+        for (uint32_t i = 0; i < SCRIPT_N_PARTS; i++) {
+            if ((a->what >> i & 1) != 0) {
+                fprintf(f, " %s", script_part_words[i]);
+            }
+        }
     }
     if (a->verb == SCRIPT_WAIT && a->same) {
         fprintf(f, " same %c", 'a' + (int)a->same_slot);
     }
+    fprintf(f, a->verb == SCRIPT_LOAD && a->lenient ? " lenient" : "");
 }
 
 static void add_world(FILE *f, const struct script_world *w)
@@ -188,6 +195,11 @@ static void add_action(FILE *f, const struct script *s,
     case SCRIPT_LOAD:
         add_slot(f, a);
         break;
+    case SCRIPT_AGAIN:
+        if (a->renamed > 0) {
+            fprintf(f, " renamed %u", a->renamed - 1);
+        }
+        break;
     case SCRIPT_ANEW:
         add_world(f, &a->world);
         break;
@@ -199,6 +211,10 @@ static void add_action(FILE *f, const struct script *s,
     case SCRIPT_UNSHARD_UNIT:
     case SCRIPT_RESHARD_UNIT:
         add_unit(f, a->unit);
+        break;
+    case SCRIPT_SUMMON_SOME:
+        add_unit(f, a->unit);
+        fprintf(f, "%s", a->on_rank0 ? " rank0" : "");
         break;
     case SCRIPT_FREEZE:
     case SCRIPT_THAW:

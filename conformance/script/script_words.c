@@ -28,7 +28,8 @@ const char *const script_verb_words[SCRIPT_N_VERBS] = {
     [SCRIPT_FREEZE] = "freeze",
     [SCRIPT_THAW] = "thaw",
     [SCRIPT_BACKWARD_STEP] = "backward-step",
-    [SCRIPT_ASSIGN] = "assign"};
+    [SCRIPT_ASSIGN] = "assign",
+    [SCRIPT_SUMMON_SOME] = "summon"};
 const char *const script_sync_words[3] = {"", "on", "off"};
 const char *const script_ending_words[3] = {"", "until", "left-open"};
 const char *const script_form_words[3] = {[FSDP_SAVE_FULL] = "full",
@@ -41,6 +42,8 @@ const char *const script_knob_words[SCRIPT_N_KNOBS] = {
     [FSDP_KNOB_RESHARD_AFTER_BACKWARD] = "reshard-after-backward",
     [FSDP_KNOB_DIVIDE_FACTOR] = "divide-factor",
     [FSDP_KNOB_PREDIVIDE_FACTOR] = "predivide-factor"};
+const char *const script_part_words[SCRIPT_N_PARTS] = {"parameters", "states",
+                                                       "buffers", "extra"};
 const char *const script_source_words[SCRIPT_N_SOURCES] = {
     [SCRIPT_OF_NUMBER] = "",
     [SCRIPT_INITIAL] = "initial",

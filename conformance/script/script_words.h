@@ -17,6 +17,11 @@ enum {
     SCRIPT_N_KNOBS = 6
 };
 extern const char *const script_knob_words[SCRIPT_N_KNOBS];
+/* Of bits of enum fsdp_save_part. */
+enum {
+    SCRIPT_N_PARTS = 4
+};
+extern const char *const script_part_words[SCRIPT_N_PARTS];
 /* Of enum script_source; a number stands for itself. */
 extern const char *const script_source_words[SCRIPT_N_SOURCES];
 /* Of enum script_edit_kind; those from ZERO on stand behind `set`. */

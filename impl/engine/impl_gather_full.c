@@ -103,7 +103,8 @@ int impl_gather_full(struct fsdp_sharded *s)
     for (uint32_t i = 0; status == FSDP_OK && more; i++) {
         status = tell(s, i, all, &more);
         for (uint32_t r = 0; status == FSDP_OK && r < s->shards; r++) {
-            if (all[r].n > 0 && s->env->rank < s->shards) {
+            if (all[r].n > 0 && s->env->rank < s->shards &&
+                checkpoint_saves(s->checkpoints->saving, all[r].entry)) {
                 status = move(s, r, i, &all[r], host);
             }
         }

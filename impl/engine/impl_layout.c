@@ -309,25 +309,43 @@ static int find_factors(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
+/* Elements that lie before `bound` of the unit, of those that x has. */
+static uint64_t before(const struct impl_parameter *x, uint64_t bound)
+{
+    if (bound <= x->offset) {
+        return 0;
+    }
+    return bound - x->offset < x->numel ? bound - x->offset : x->numel;
+}
+
+void impl_part(const struct fsdp_sharded *s, const struct impl_parameter *x,
+               uint32_t k, uint64_t *first, uint64_t *n)
+{
+    if (s->options.layout == FSDP_LAYOUT_FLAT) {
+        const uint64_t chunk = s->unit[x->unit].chunk;
+
+        *first = before(x, k * chunk);
+        *n = before(x, (k + (uint64_t)1) * chunk) - *first;
+    } else {
+        *n = impl_rows(x, k);
+        *first = k * x->block;
+    }
+    *first = *n > 0 ? *first : 0;
+}
+
 /* The part of a parameter that is this rank's. */
 static void cut_flat(const struct fsdp_sharded *s, struct impl_parameter *x)
 {
-    uint64_t low = s->coordinate * s->unit[x->unit].chunk;
-    uint64_t high = low + s->unit[x->unit].chunk;
-    uint64_t from = x->offset > low ? x->offset : low;
-    uint64_t to = x->offset + x->numel < high ? x->offset + x->numel : high;
-
-    if (from < to) {
-        x->first = from - x->offset;
-        x->n = to - from;
-        x->local = x->grad_local = from - low;
+    impl_part(s, x, s->coordinate, &x->first, &x->n);
+    if (x->n > 0) {
+        x->local = x->grad_local =
+            x->offset + x->first - s->coordinate * s->unit[x->unit].chunk;
     }
 }
 
 static void cut_rows(const struct fsdp_sharded *s, struct impl_parameter *x)
 {
-    x->n = impl_rows(x, s->coordinate);
-    x->first = x->n > 0 ? s->coordinate * x->block : 0;
+    impl_part(s, x, s->coordinate, &x->first, &x->n);
     x->local = x->block_at;
     x->grad_local = x->grad_block_at;
 }

@@ -53,28 +53,67 @@ static int remake(void *context)
     return impl_initialise(s);
 }
 
+/* Not all states of a parameter are there: it goes on with what it has. */
+static bool lacks_states(const struct fsdp_sharded *s,
+                         const struct checkpoint *c, uint32_t p)
+{
+    const struct checkpoint_table *names = &s->checkpoints->named.table;
+    bool lacks = false;
+
+    for (uint32_t k = 1; k <= s->n_states; k++) {
+        const char *name = names->entry[p * (1 + s->n_states) + k].name;
+
+        lacks = lacks || (name && !checkpoint_has(c, name));
+    }
+    return lacks && !checkpoint_is_local(c);
+}
+
 /* Of all, and of what has a count of its own. */
 static int take_steps(struct fsdp_sharded *s, const struct checkpoint *c)
 {
     const struct checkpoint_state state = checkpoint_state_of(c);
+    uint64_t *own = calloc(s->model->n_parameters + (size_t)1, sizeof(*own));
 
+    if (!own) {
+        return impl_out_of_memory(s->env);
+    }
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        const struct impl_parameter *x = &s->parameter[p];
+
+        own[p] = s->unit[x->unit].steps - x->begun;
+    }
     impl_set_steps(s, state.step, state.power);
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         uint64_t steps;
 
-        if (checkpoint_steps_of(c, s->model->parameter_name[p], &steps)) {
+        if (lacks_states(s, c, p)) { /* of more, or fewer: modulo 2^64 */
+            s->parameter[p].begun = state.step - own[p];
+        } else if (checkpoint_steps_of(c, s->model->parameter_name[p],
+                                       &steps)) {
             s->parameter[p].begun = state.step - steps;
         }
     }
+    free(own);
     return impl_find_spans(s);
 }
 
-static void take_state(struct fsdp_sharded *s, struct checkpoint_kept *kept)
+static void take_values(struct fsdp_sharded *s, const struct checkpoint *c)
+{
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        const struct impl_parameter *x = &s->parameter[p];
+
+        if (x->n > 0 && (checkpoint_is_local(c) ||
+                         checkpoint_has(c, s->model->parameter_name[p]))) {
+            impl_has_values(s, x->unit, x->local, x->n);
+        }
+    }
+}
+
+static void take_state(struct fsdp_sharded *s, const struct checkpoint *c,
+                       struct checkpoint_kept *kept)
 {
     s->loaded = true;
-    for (uint32_t u = 0; u < s->units.n_units; u++) {
-        impl_has_values(s, u, 0, s->unit[u].chunk);
-    }
+    take_values(s, c);
     s->stepped = true; /* the next all-gather waits for what compute reads */
     checkpoint_kept_release(&s->checkpoints->kept);
     s->checkpoints->kept = *kept;
@@ -93,7 +132,8 @@ static int fetch_buffers(struct fsdp_sharded *s, struct checkpoint *c,
                          void **stored, char *why)
 {
     for (uint32_t b = 0; b < s->model->n_buffers; b++) {
-        if (!impl_persists(s, b)) {
+        if (!impl_persists(s, b) ||
+            !checkpoint_has(c, s->model->buffer_name[b])) {
             continue;
         }
         stored[b] = impl_stored_buffer(s, b);
@@ -143,7 +183,7 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **stored)
         status = take_buffers(s, stored);
     }
     if (status == FSDP_OK) {
-        take_state(s, &kept);
+        take_state(s, c, &kept);
         status = take_steps(s, c);
         status = status == FSDP_OK ? impl_reshard_kept(s) : status;
         status = status == FSDP_OK ? impl_drop_gradients(s) : status;
@@ -153,6 +193,13 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **stored)
 }
 
 int impl_load(struct fsdp_sharded *s, const char *directory)
+{
+    const struct fsdp_load how = {.size = sizeof(how), .directory = directory};
+
+    return impl_load_from(s, &how);
+}
+
+int impl_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
 {
     struct checkpoint *c;
     void **stored;
@@ -164,9 +211,9 @@ int impl_load(struct fsdp_sharded *s, const char *directory)
                          "only at rest, and not while a save is under way");
     }
     FSDP_TRY(impl_checkpoints(s));
-    FSDP_TRY(checkpoint_load_open(s->env, directory,
-                                  &s->checkpoints->named.table,
-                                  &s->checkpoints->flat.table, &c));
+    FSDP_TRY(checkpoint_load_open(
+        s->env, how->directory, &s->checkpoints->named.table,
+        &s->checkpoints->flat.table, how->lenient != 0, &c));
     stored = calloc(s->model->n_buffers + (size_t)1, sizeof(*stored));
     status = stored ? replace(s, c, stored) : impl_out_of_memory(s->env);
     for (uint32_t b = 0; stored && b < s->model->n_buffers; b++) {

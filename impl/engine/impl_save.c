@@ -192,8 +192,10 @@ static int take_snapshot(struct fsdp_sharded *s)
                          (unsigned long long)bytes);
     }
     for (uint32_t i = 0; i < h->n; i++) {
-        FSDP_TRY(d->copy(d->self, s->env->compute, c->snapshot + h->in[i],
-                         h->at[i], h->slice[i].n * sizeof(*c->snapshot)));
+        if (checkpoint_saves(c->saving, h->slice[i].entry)) {
+            FSDP_TRY(d->copy(d->self, s->env->compute, c->snapshot + h->in[i],
+                             h->at[i], h->slice[i].n * sizeof(*c->snapshot)));
+        }
     }
     return d->sync(d->self, s->env->compute);
 }

@@ -389,6 +389,9 @@ int impl_check_owned(const struct fsdp_sharded *s, uint32_t p,
                      const char *where);
 /* Spans alone: parameters' steps are other ones. NOMEM. */
 int impl_find_spans(struct fsdp_sharded *s);
+/* Elements [*first, *first + *n) of x that shard k owns; *n may be 0. */
+void impl_part(const struct fsdp_sharded *s, const struct impl_parameter *x,
+               uint32_t k, uint64_t *first, uint64_t *n);
 /* Per parameter: elements of x that shard k owns, rows of it. */
 uint64_t impl_rows(const struct impl_parameter *x, uint32_t k);
 
@@ -537,6 +540,9 @@ int impl_check_filled(struct fsdp_sharded *s, const char *where, bool any_rank);
 int impl_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
                 const void *host);
 
+/* ---- impl_summon.c ---- */
+int impl_summon(struct fsdp_sharded *s, const struct fsdp_summon *how);
+
 /* ---- impl_save.c, impl_load.c ---- */
 /* One that is being reduced is none any more: it is kept until then only. */
 bool impl_has_gradients(const struct fsdp_sharded *s, uint32_t *unit);
@@ -546,6 +552,7 @@ void impl_checkpoints_changed(struct fsdp_sharded *s);
 int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
 int impl_save_wait(struct fsdp_sharded *s);
 int impl_load(struct fsdp_sharded *s, const char *directory);
+int impl_load_from(struct fsdp_sharded *s, const struct fsdp_load *how);
 int impl_loaded_extra(struct fsdp_sharded *s, const char *name,
                       const void **data, uint64_t *bytes);
 void impl_checkpoints_release(struct fsdp_sharded *s);

@@ -55,6 +55,9 @@ static const char *const claims[] = {
     "deferred",
     "offload",
     "rank0-initial",
+    "summon",
+    "lenient-load",
+    "save-parts",
     "save-full",
     "save-sharded",
     "save-local",
@@ -94,7 +97,9 @@ const struct fsdp_engine *fsdp_impl_engine(void)
         .reshard = impl_reshard_unit,
         .buffer = impl_buffer,
         .set_step = impl_set_step,
-        .assign = impl_assign};
+        .assign = impl_assign,
+        .summon = impl_summon,
+        .load_from = impl_load_from};
 
     return &engine;
 }

@@ -32,23 +32,64 @@ static int remake(void *context)
     return ref_fill_initial(context);
 }
 
+/* The checkpoint lacks a state of it: it goes on with what it has. */
+static bool keeps_states(const struct fsdp_sharded *s,
+                         const struct checkpoint *c, uint32_t p)
+{
+    const struct checkpoint_entry *e =
+        s->checkpoints->table.entry + (size_t)p * (1 + s->n_states);
+
+    for (uint32_t k = 1; !checkpoint_is_local(c) && k <= s->n_states; k++) {
+        if (e[k].name && !checkpoint_has(c, e[k].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Those of what has a count of its own, too. */
-static void take_steps(struct fsdp_sharded *s, const struct checkpoint *c)
+static int take_steps(struct fsdp_sharded *s, const struct checkpoint *c)
 {
     const struct checkpoint_state state = checkpoint_state_of(c);
+    const uint32_t n = s->model->n_parameters;
+    uint64_t *own = calloc(n + (size_t)1, sizeof(*own));
 
+    if (!own) {
+        return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.load", "out of memory");
+    }
+    for (uint32_t p = 0; p < n; p++) {
+        own[p] = s->parameter[p].steps;
+    }
     ref_set_steps(s, state.step, state.power);
-    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+    for (uint32_t p = 0; p < n; p++) {
         uint64_t steps;
 
-        if (checkpoint_steps_of(c, s->model->parameter_name[p], &steps)) {
+        if (keeps_states(s, c, p)) {
+            ref_set_own_steps(s, p, own[p]);
+        } else if (checkpoint_steps_of(c, s->model->parameter_name[p],
+                                       &steps)) {
             ref_set_own_steps(s, p, steps);
+        }
+    }
+    free(own);
+    return FSDP_OK;
+}
+
+/* The elements that it has. */
+static void note_values(struct fsdp_sharded *s, const struct checkpoint *c)
+{
+    for (uint32_t i = 0; i < s->n_parts; i++) {
+        const struct ref_part *part = &s->part[i];
+
+        if (checkpoint_is_local(c) ||
+            checkpoint_has(c, s->model->parameter_name[part->parameter])) {
+            ref_has_values(s, s->parameter[part->parameter].unit, part->local,
+                           part->n);
         }
     }
 }
 
-/* What the checkpoint has of each buffer, in host memory; of what is not
- * persisted nothing. */
+/* What the checkpoint has of each buffer that is persisted, in host memory. */
 static int read_buffers(struct fsdp_sharded *s, struct checkpoint *c,
                         void **value, char *why)
 {
@@ -56,7 +97,8 @@ static int read_buffers(struct fsdp_sharded *s, struct checkpoint *c,
 
     for (uint32_t b = 0; b < model->n_buffers; b++) {
         uint64_t n = model->buffer_numel[b];
-        if (model->buffer_flags[b] & FSDP_NOT_PERSISTED) {
+        if ((model->buffer_flags[b] & FSDP_NOT_PERSISTED) ||
+            !checkpoint_has(c, model->buffer_name[b])) {
             continue;
         }
         value[b] = malloc(n * fsdp_dtype_bytes(model->buffer_dtype[b]) + 1);
@@ -102,11 +144,11 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **value)
         status = take_buffers(s, value);
     }
     if (status == FSDP_OK) {
-        take_steps(s, c);
+        status = take_steps(s, c);
+    }
+    if (status == FSDP_OK) {
         s->loaded = true;
-        for (uint32_t u = 0; u < s->units->n_units; u++) {
-            ref_has_values(s, u, 0, s->unit[u].chunk);
-        }
+        note_values(s, c);
         ref_reshard_each(s);
         ref_drop_gradients(s);
         checkpoint_kept_release(&s->checkpoints->kept);
@@ -119,6 +161,13 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **value)
 
 int ref_load(struct fsdp_sharded *s, const char *directory)
 {
+    return ref_load_from(s,
+                         &(struct fsdp_load){.size = sizeof(struct fsdp_load),
+                                             .directory = directory});
+}
+
+int ref_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
+{
     struct checkpoint *c;
     void **value = NULL;
     int status;
@@ -129,8 +178,9 @@ int ref_load(struct fsdp_sharded *s, const char *directory)
                         "only at rest, and not while a save is under way");
     }
     FSDP_TRY(ref_checkpoints(s));
-    FSDP_TRY(checkpoint_load_open(s->env, directory, &s->checkpoints->table,
-                                  &s->checkpoints->local, &c));
+    FSDP_TRY(
+        checkpoint_load_open(s->env, how->directory, &s->checkpoints->table,
+                             &s->checkpoints->local, how->lenient != 0, &c));
     /* Work may still read or write what is replaced. */
     status = s->env->device->sync(s->env->device->self, NULL);
     if (status == FSDP_OK) {

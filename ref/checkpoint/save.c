@@ -266,7 +266,8 @@ static int send_all(struct fsdp_sharded *s)
         more = false;
         for (uint32_t r = 0; r < s->shards; r++) {
             more = more || all[r].n > 0;
-            if (all[r].n > 0 && s->env->rank < s->shards) {
+            if (all[r].n > 0 && s->env->rank < s->shards &&
+                checkpoint_saves(c->saving, all[r].entry)) {
                 FSDP_TRY(send_slice(s, r, &all[r],
                                     s->coordinate == r ? c->at[i] : NULL));
             }

@@ -340,6 +340,9 @@ static const char *const claims[] = {
     "assign",
     "deferred",
     "rank0-initial",
+    "summon",
+    "lenient-load",
+    "save-parts",
     NULL,
 };
 
@@ -375,7 +378,9 @@ const struct fsdp_engine *fsdp_ref_engine(void)
         .reshard = ref_reshard_unit,
         .buffer = ref_buffer,
         .set_step = ref_set_step,
-        .assign = ref_assign};
+        .assign = ref_assign,
+        .summon = ref_summon,
+        .load_from = ref_load_from};
 
     return &engine;
 }

@@ -6,8 +6,8 @@
  * Read in this order: layout.c (shard), window.c (when), unit.c (unshard,
  * reshard, accumulate), reduce.c, controls.c (a unit's knobs), thaw.c (what is
  * trained), optimizer.c (step), early.c (step in backward), buffers.c,
- * assign.c, shard.c and engine.c (the functions of the contract). unsharded.c
- * is the run that nobody shards.
+ * assign.c, summon.c, shard.c and engine.c (the functions of the contract).
+ * unsharded.c is the run that nobody shards.
  */
 #ifndef FSDP_CTS_SHARDED_H
 #define FSDP_CTS_SHARDED_H
@@ -276,6 +276,9 @@ int ref_send_initial(struct fsdp_sharded *s);
 int ref_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
                const void *host);
 
+/* summon.c */
+int ref_summon(struct fsdp_sharded *s, const struct fsdp_summon *how);
+
 /* clip.c */
 int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *clip,
                        float *out_norm);
@@ -295,6 +298,7 @@ void ref_checkpoints_changed(struct fsdp_sharded *s);
 int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
 int ref_save_wait(struct fsdp_sharded *s);
 int ref_load(struct fsdp_sharded *s, const char *directory);
+int ref_load_from(struct fsdp_sharded *s, const struct fsdp_load *how);
 int ref_loaded_extra(struct fsdp_sharded *s, const char *name,
                      const void **data, uint64_t *bytes);
 void ref_checkpoints_release(struct fsdp_sharded *s);

@@ -557,6 +557,7 @@ const struct fsdp_engine *fsdp_unsharded_engine(void)
         .save_begin = unsharded_save_begin,
         .save_wait = unsharded_save_wait,
         .load = unsharded_load,
+        .load_from = unsharded_load_from,
         .destroy = destroy,
         .set = unsharded_set,
         .unshard = unsharded_unshard,

@@ -148,6 +148,7 @@ void unsharded_close(struct fsdp_env *env);
 int unsharded_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save);
 int unsharded_save_wait(struct fsdp_sharded *s);
 int unsharded_load(struct fsdp_sharded *s, const char *directory);
+int unsharded_load_from(struct fsdp_sharded *s, const struct fsdp_load *how);
 void unsharded_give_up(struct fsdp_sharded *s); /* a save not waited for */
 
 #endif

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The values and states of a model, and the products of its steps' betas. */
+/* The values and states of a model, and the products of its steps' betas; what
+ * its parameters were called, and which of them had states. */
 struct kept {
     struct kept *next;
     char *directory;
@@ -18,8 +19,11 @@ struct kept {
     uint32_t n_parameters;
     float *data;       /* [3][total]: values, states */
     float (*power)[2]; /* [n_parameters] */
+    char **name;       /* [n_parameters] */
+    bool *trained;     /* [n_parameters] */
     char *buffers;
     uint64_t buffer_bytes;
+    uint32_t what; /* of it was saved: enum fsdp_save_part */
 };
 
 /* Stands in env->engine, from open to close. */
@@ -31,6 +35,11 @@ struct home {
 static void release(struct kept *k)
 {
     if (k) {
+        for (uint32_t p = 0; k->name && p < k->n_parameters; p++) {
+            free(k->name[p]);
+        }
+        free(k->name);
+        free(k->trained);
         free(k->directory);
         free(k->data);
         free(k->power);
@@ -84,6 +93,20 @@ static int refuse(const struct fsdp_sharded *s, const char *why)
                     why);
 }
 
+static bool keep_names(const struct fsdp_sharded *s, struct kept *k)
+{
+    k->name = calloc(k->n_parameters + 1u, sizeof(*k->name));
+    k->trained = calloc(k->n_parameters + 1u, sizeof(*k->trained));
+    for (uint32_t p = 0; k->name && k->trained && p < k->n_parameters; p++) {
+        k->trained[p] = !unsharded_is_frozen(s, p);
+        k->name[p] = strdup(s->model->parameter_name[p]);
+        if (!k->name[p]) {
+            return false;
+        }
+    }
+    return k->name && k->trained;
+}
+
 static struct kept *make(struct fsdp_sharded *s, const char *directory)
 {
     struct kept *k = calloc(1, sizeof(*k));
@@ -99,8 +122,8 @@ static struct kept *make(struct fsdp_sharded *s, const char *directory)
     k->power = calloc(k->n_parameters + 1u, sizeof(*k->power));
     k->buffer_bytes = unsharded_kept_bytes(s);
     k->buffers = malloc(k->buffer_bytes + 1);
-    if (!k->directory || !k->data || !k->power || !k->buffers ||
-        unsharded_keep_buffers(s, k->buffers) != FSDP_OK) {
+    if (!keep_names(s, k) || !k->directory || !k->data || !k->power ||
+        !k->buffers || unsharded_keep_buffers(s, k->buffers) != FSDP_OK) {
         release(k);
         return NULL;
     }
@@ -119,6 +142,9 @@ int unsharded_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
         return refuse(s, "in a pass, with gradients, or while saving");
     }
     s->saving = make(s, save->directory);
+    if (s->saving) {
+        s->saving->what = save->what ? save->what : 2 * FSDP_SAVE_EXTRA - 1;
+    }
     return s->saving ? FSDP_OK
                      : ref_fail(s->env, FSDP_ERR_NOMEM, "unsharded.save",
                                 "out of memory");
@@ -143,13 +169,44 @@ void unsharded_give_up(struct fsdp_sharded *s)
     s->saving = NULL;
 }
 
+/* A parameter's value, its states and what belongs to them; leniently what is
+ * there by that name. */
+static void take(struct fsdp_sharded *s, const struct kept *k, uint32_t p,
+                 bool lenient)
+{
+    float *const to[] = {s->value, s->state[0], s->state[1]};
+    const uint64_t n = fsdp_numel(s->model, p);
+    const bool named = strcmp(k->name[p], s->model->parameter_name[p]) == 0;
+    const bool states =
+        !lenient || (k->trained[p] && (k->what & FSDP_SAVE_STATES));
+
+    if (fsdp_original(s->model, p) != p || (lenient && !named)) {
+        return;
+    }
+    for (uint32_t i = 0; i < 3 && to[i]; i++) {
+        if (i == 0 ? (k->what & FSDP_SAVE_PARAMETERS) != 0 : states) {
+            memcpy(to[i] + s->start[p], part(k, i) + s->start[p],
+                   n * sizeof(*k->data));
+        }
+    }
+    if (states) {
+        memcpy(s->numbers[p].power, k->power[p], sizeof(*k->power));
+    }
+}
+
 int unsharded_load(struct fsdp_sharded *s, const char *directory)
+{
+    return unsharded_load_from(
+        s, &(struct fsdp_load){.size = sizeof(struct fsdp_load),
+                               .directory = directory});
+}
+
+int unsharded_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
 {
     const struct home *home = s->env->engine;
     const struct kept *k = home->first;
-    float *to[] = {s->value, s->state[0], s->state[1]};
 
-    while (k && strcmp(k->directory, directory) != 0) {
+    while (k && strcmp(k->directory, how->directory) != 0) {
         k = k->next;
     }
     if (s->sequence || s->saving) {
@@ -160,12 +217,10 @@ int unsharded_load(struct fsdp_sharded *s, const char *directory)
         k->buffer_bytes != unsharded_kept_bytes(s)) {
         return refuse(s, "nothing of this model was saved there");
     }
-    for (uint32_t i = 0; i < 3 && to[i]; i++) {
-        memcpy(to[i], part(k, i), s->total * sizeof(*k->data));
-    }
     for (uint32_t p = 0; p < k->n_parameters; p++) {
-        memcpy(s->numbers[p].power, k->power[p], sizeof(*k->power));
+        take(s, k, p, how->lenient != 0);
     }
     unsharded_drop_gradients(s);
-    return unsharded_take_buffers(s, k->buffers);
+    return k->what & FSDP_SAVE_BUFFERS ? unsharded_take_buffers(s, k->buffers)
+                                       : FSDP_OK;
 }

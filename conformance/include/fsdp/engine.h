@@ -287,6 +287,14 @@ enum fsdp_save_form {
     FSDP_SAVE_LOCAL = 2,
 };
 
+/* What of a run a checkpoint has: bits, added up. */
+enum fsdp_save_part {
+    FSDP_SAVE_PARAMETERS = 1,
+    FSDP_SAVE_STATES = 2,  /* of the optimizer */
+    FSDP_SAVE_BUFFERS = 4, /* those that are persisted */
+    FSDP_SAVE_EXTRA = 8,   /* the caller's own */
+};
+
 struct fsdp_save {
     uint32_t size;
     uint32_t form;
@@ -298,6 +306,25 @@ struct fsdp_save {
     const uint64_t *extra_bytes;
     uint64_t file_bytes; /* full: a file is not larger, unless one tensor is;
                             0: 5 * 10^9 */
+    uint32_t what; /* bits of enum fsdp_save_part; 0: all of it. The count of
+                      steps is in any checkpoint. What lacks tensors is loaded
+                      leniently alone (load_from). Another bit is INVALID */
+};
+
+/* How a checkpoint is loaded (`load_from`). */
+struct fsdp_load {
+    uint32_t size;
+    uint32_t lenient; /* 1: tensors may be missing, and others be there; 0: as
+                         `load` */
+    const char *directory;
+};
+
+/* What `summon` shows, and where. */
+struct fsdp_summon {
+    uint32_t size;
+    uint32_t one_unit;   /* 1: `unit` alone; 0: all of them */
+    uint32_t unit;       /* of the units' numbers */
+    uint32_t rank0_only; /* 1: on rank 0 alone; 0: on every rank */
 };
 
 struct fsdp_sharded; /* a model that an engine has sharded; the engine's own */
@@ -356,9 +383,13 @@ struct fsdp_engine {
      *                                  with assign; without it they are refused
      *   rank0-initial                  initial values on rank 0 alone
      *                                  (model.h); with deferred
+     *   summon                         `summon`; with unshard-all
      *   offload                        shards, gradients and states on
      *                                  env->host; without it that is refused
      *   save-full, save-sharded, save-local, load
+     *   lenient-load                   `load_from`; with load
+     *   save-parts                     `what` of struct fsdp_save; with
+     *                                  lenient-load
      *   serial                         plays all ranks in one process: the
      *                                  driver sets env->rank between passes
      */
@@ -544,6 +575,30 @@ struct fsdp_engine {
      * number or its name. Local. */
     int (*assign)(struct fsdp_sharded *sharded, uint32_t p, uint64_t first,
                   uint64_t n, const void *host);
+
+    /* As unshard_all, until reshard_all, of one unit alone, or on rank 0 alone:
+     * param of all else is INVALID. On every rank a unit is gathered as for a
+     * window, but always in float32. To rank 0 alone each other rank of the
+     * first replica sends what it owns, once, by broadcasts of float32 over
+     * "shard" in that replica, of which it is the root; nobody but rank 0 has
+     * more of it at once, besides shards, than the largest tensor is. With
+     * S = 1 nothing is sent. Collective; every rank gives the same. INVALID,
+     * and nothing has changed: where unshard_all is; a unit that is none: the
+     * message has its number. */
+    int (*summon)(struct fsdp_sharded *sharded, const struct fsdp_summon *how);
+
+    /* As load; with how->lenient also of a checkpoint that lacks tensors of the
+     * model, or has others: what is missing keeps its value, and what the model
+     * lacks is left. A parameter of which states are missing keeps its count of
+     * steps, too; others have the checkpoint's. loaded_extra then has the names
+     * of what was missing, and of what was left, under "checkpoint.missing" and
+     * "checkpoint.unexpected": ascending by bytes, a line feed behind each, the
+     * same on every rank; behind a load that is not lenient, or that lacks
+     * nothing, no names. They are parameters', states' and buffers', as
+     * docs/checkpoints.md has them. What has the name and another shape, or
+     * dtype, is refused as by load; and so is all that load refuses in the
+     * local form, which has no such names. Collective. */
+    int (*load_from)(struct fsdp_sharded *sharded, const struct fsdp_load *how);
 };
 
 /* The one symbol of a plug-in. Static storage; never fails. */

@@ -20,6 +20,22 @@ static int walk_summon(struct walk *w)
     return FSDP_OK;
 }
 
+/* One unit, or what is shown to rank 0 alone. How that is sent is for the
+ * engine to say, and ranks differ: where it is, nothing is measured of it. */
+static int walk_summon_some(struct walk *w, const struct script_action *a)
+{
+    expect_walk_reshard_each(w);
+    if (a->on_rank0) {
+        return FSDP_OK;
+    }
+    if (a->unit >= w->e->units->n_units) {
+        return FSDP_ERR_INVALID;
+    }
+    FSDP_TRY(expect_walk_unshard(w, a->unit, FSDP_DTYPE_F32));
+    expect_walk_reshard_each(w);
+    return FSDP_OK;
+}
+
 static void say_sync(struct walk *w, bool on)
 {
     expect_walk_set(w, FSDP_NO_UNIT, FSDP_KNOB_GRADIENT_SYNC, on ? 1.0f : 0.0f);
@@ -203,6 +219,8 @@ static int walk_action(struct walk *w, struct expect *base,
         FSDP_TRY(walk_summon(w));
         expect_walk_reshard_each(w);
         return FSDP_OK;
+    case SCRIPT_SUMMON_SOME:
+        return walk_summon_some(w, a);
     case SCRIPT_STEP: /* copies that were kept are of other weights now */
         expect_walk_reshard_each(w);
         expect_walk_step(w);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * summon_mutants.c - engines that are asked for one unit, or for the model on
+ * rank 0, and do more, or less, or do it whenever they are asked.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <string.h>
+
+static _Thread_local struct {
+    bool open; /* some of the model is summoned */
+} now;
+
+static void forget(void)
+{
+    memset(&now, 0, sizeof(now));
+}
+
+static int really(struct fsdp_sharded *s, const struct fsdp_summon *how)
+{
+    return mutant_real.engine.summon(s, how);
+}
+
+/* ---- More than was asked for --------------------------------------------- */
+
+static int all_first(struct fsdp_sharded *s, const struct fsdp_summon *how)
+{
+    if (how->one_unit && how->unit < mutant_real.units->n_units &&
+        !how->rank0_only && !mutant_now.in_pass) {
+        FSDP_TRY(mutant_real.engine.unshard_all(s));
+        FSDP_TRY(mutant_real.engine.reshard_all(s));
+    }
+    return really(s, how);
+}
+
+static int whole_received(void *self, struct fsdp_stream *stream,
+                          const struct fsdp_collective *c)
+{
+    void *all;
+
+    (void)self;
+    if (c->kind != FSDP_BROADCAST) {
+        return mutant_communicate(stream, c);
+    }
+    FSDP_TRY(mutant_take_whole(&all));
+    FSDP_TRY(mutant_communicate(stream, c));
+    mutant_drop_whole(all);
+    return FSDP_OK;
+}
+
+static int note_open(struct fsdp_sharded *s, const struct fsdp_summon *how)
+{
+    FSDP_TRY(really(s, how));
+    now.open = true;
+    return FSDP_OK;
+}
+
+static int note_closed(struct fsdp_sharded *s)
+{
+    now.open = false;
+    return mutant_real.engine.reshard_all(s);
+}
+
+static bool is_open(void)
+{
+    return now.open;
+}
+
+/* ---- Less ---------------------------------------------------------------- */
+
+/* What others send stays where rank 0 has taken it. */
+static int not_received(void *self, struct fsdp_stream *stream,
+                        const struct fsdp_collective *c)
+{
+    const float zero = 0.0f;
+
+    (void)self;
+    FSDP_TRY(mutant_communicate(stream, c));
+    if (c->kind != FSDP_BROADCAST || mutant_real.rank > 0) {
+        return FSDP_OK;
+    }
+    for (uint64_t i = 0; i < c->n; i++) {
+        FSDP_TRY(mutant_put(stream, &zero, 1, (float *)c->out + i));
+    }
+    return FSDP_OK;
+}
+
+/* ---- Whenever it is asked for -------------------------------------------- */
+
+static int anytime(struct fsdp_sharded *s, const struct fsdp_summon *how)
+{
+    const int status = really(s, how);
+
+    return mutant_now.in_pass ? FSDP_OK : status;
+}
+
+/* ---- Which cases show it ------------------------------------------------- */
+
+static bool plays(const struct run_case *c, const char *script)
+{
+    return strcmp(c->script, script) == 0 && strcmp(c->workload, "mlp") == 0 &&
+           c->prefetch_forward == 0 && c->strategy == CASE_FULL_SHARD;
+}
+
+static bool is_some(const struct run_case *c)
+{
+    return plays(c, "summon-some");
+}
+
+static bool is_rank0(const struct run_case *c)
+{
+    return plays(c, "summon-rank0");
+}
+
+static bool is_refused(const struct run_case *c)
+{
+    return plays(c, "summon-refused");
+}
+
+const struct mutant summon_mutants[] = {
+    {.name = "summon-anytime",
+     .text =
+         "one unit is summoned in a pass, and nothing happens, and no error",
+     .evidence = "summon_full_params of a block in its own forward",
+     .kills = "error.summon",
+     .shows = {.in = is_refused},
+     .calls.summon = anytime},
+    {.name = "summon-elsewhere",
+     .text = "while some of the model is summoned param is right about all of "
+             "it, on every rank",
+     .evidence = "rank0_only, and views of shards that are freed on the others",
+     .kills = "summon.elsewhere",
+     .shows = {.in = is_some},
+     .calls = {.summon = note_open, .reshard_all = note_closed},
+     .fault = {MUTANT_FORGIVES, .of = MUTANT_PARAM, .to = FSDP_ERR_INVALID},
+     .when = is_open,
+     .forget = forget},
+    {.name = "summon-gathers-all",
+     .text = "to summon one unit the whole model is gathered before",
+     .evidence = "summon_full_params(recurse=True) of one module's root",
+     .kills = "summon.one-unit",
+     .shows = {.in = is_some},
+     .calls.summon = all_first},
+    {.name = "summon-not-received",
+     .text = "rank 0 does not take what it is sent of the model",
+     .evidence = "a full state dict of which other ranks' parts are empty",
+     .kills = "summon.values",
+     .shows = {.in = is_some},
+     .comm.run = not_received},
+    {.name = "summon-sent-twice",
+     .text = "what rank 0 is shown of the model is sent twice",
+     .evidence = "a state dict that is gathered for each name of a tie",
+     .kills = "summon.sent-once",
+     .shows = {.in = is_rank0},
+     .fault = {MUTANT_REPEATS_COLLECTIVE, FSDP_BROADCAST}},
+    {.name = "summon-whole-everywhere",
+     .text = "while rank 0 is shown the model each rank holds room for all",
+     .evidence = "state_dict() with rank0_only, gathered on every rank",
+     .kills = "summon.peak",
+     .shows = {.in = is_rank0},
+     .comm.run = whole_received},
+    {0},
+};
