@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1060;
+const uint32_t manifest_count = 1061;
 const char manifest_sha256[] =
-    "aca21f0a98e5641876946d5b27251447ebe96879a6edd9917f53eacbdfbc87e7";
+    "18d36b2d509f009a241e383998d2bfa88430fa9d39dc4ce627c0693ee9c814af";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
