@@ -284,7 +284,8 @@ uint32_t draw_any_call(struct drawer *d)
     const uint32_t n_places =
         draw_has_places(d) ? SCRIPT_CALL_ASSIGN_IN_PASS - of_places : 0;
     const uint32_t n_last =
-        draw_has_places(d) ? SCRIPT_N_CALLS - SCRIPT_N_DRAWN_LAST : 0;
+        draw_has_places(d) ? SCRIPT_CALL_SUMMON_IN_PASS - SCRIPT_N_DRAWN_LAST
+                           : 0;
     uint32_t call =
         below(d, n_first + n_units + n_steps + n_assigns + n_places + n_last);
 

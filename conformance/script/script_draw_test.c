@@ -246,9 +246,9 @@ static bool is_drawn(uint32_t call)
         SCRIPT_CALL_RESHARD_KEPT,
         SCRIPT_CALL_BACKWARD_STEP_WINDOWS,
         SCRIPT_CALL_GRAD_IN_RECOMPUTE};
-    bool drawn =
-        call < SCRIPT_N_DRAWN_CALLS ||
-        (call >= SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT && call < SCRIPT_N_CALLS);
+    bool drawn = call < SCRIPT_N_DRAWN_CALLS ||
+                 (call >= SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT &&
+                  call < SCRIPT_CALL_SUMMON_IN_PASS);
 
     for (size_t i = 0; i < N_OF(left_out); i++) {
         drawn = drawn && call != left_out[i];
