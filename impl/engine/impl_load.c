@@ -68,20 +68,25 @@ static bool lacks_states(const struct fsdp_sharded *s,
     return lacks && !checkpoint_is_local(c);
 }
 
-/* Of all, and of what has a count of its own. */
-static int take_steps(struct fsdp_sharded *s, const struct checkpoint *c)
+/* How many steps each parameter has made; NULL: no memory. */
+static uint64_t *copy_steps(const struct fsdp_sharded *s)
 {
-    const struct checkpoint_state state = checkpoint_state_of(c);
     uint64_t *own = calloc(s->model->n_parameters + (size_t)1, sizeof(*own));
 
-    if (!own) {
-        return impl_out_of_memory(s->env);
-    }
-    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+    for (uint32_t p = 0; own && p < s->model->n_parameters; p++) {
         const struct impl_parameter *x = &s->parameter[p];
 
         own[p] = s->unit[x->unit].steps - x->begun;
     }
+    return own;
+}
+
+/* Of all, and of what has a count of its own. */
+static int take_steps(struct fsdp_sharded *s, const struct checkpoint *c,
+                      const uint64_t *own)
+{
+    const struct checkpoint_state state = checkpoint_state_of(c);
+
     impl_set_steps(s, state.step, state.power);
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         uint64_t steps;
@@ -93,7 +98,6 @@ static int take_steps(struct fsdp_sharded *s, const struct checkpoint *c)
             s->parameter[p].begun = state.step - steps;
         }
     }
-    free(own);
     return impl_find_spans(s);
 }
 
@@ -158,16 +162,18 @@ static int take_buffers(struct fsdp_sharded *s, void **stored)
 
 static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **stored)
 {
-    const struct impl_checkpoints *own = s->checkpoints;
-    char why[CHECKPOINT_WHY_BYTES] = "the device does not come to rest";
-    struct replaced x = {s, checkpoint_is_local(c) ? &own->flat : &own->named};
+    const struct impl_checkpoints *forms = s->checkpoints;
+    char why[CHECKPOINT_WHY_BYTES] = "no memory, or a device without rest";
+    struct replaced x = {s,
+                         checkpoint_is_local(c) ? &forms->flat : &forms->named};
     const struct checkpoint_target target = {
         &x.h->table,
         {.slice = x.h->slice, .n = x.h->n, .read = read_held, .context = &x},
         write_held,
         s->steps == 0 && !s->loaded && s->model->initial ? remake : NULL};
     struct checkpoint_kept kept = {0};
-    int status = rest(s);
+    uint64_t *own = copy_steps(s);
+    int status = own ? rest(s) : FSDP_ERR_NOMEM;
 
     if (status == FSDP_OK) {
         status = fetch_buffers(s, c, stored, why);
@@ -184,11 +190,12 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **stored)
     }
     if (status == FSDP_OK) {
         take_state(s, c, &kept);
-        status = take_steps(s, c);
+        status = take_steps(s, c, own);
         status = status == FSDP_OK ? impl_reshard_kept(s) : status;
         status = status == FSDP_OK ? impl_drop_gradients(s) : status;
     }
     checkpoint_kept_release(&kept);
+    free(own);
     return status;
 }
 

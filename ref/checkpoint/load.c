@@ -47,21 +47,25 @@ static bool keeps_states(const struct fsdp_sharded *s,
     return false;
 }
 
-/* Those of what has a count of its own, too. */
-static int take_steps(struct fsdp_sharded *s, const struct checkpoint *c)
+/* How many steps each parameter has made; NULL: no memory. */
+static uint64_t *copy_steps(const struct fsdp_sharded *s)
 {
-    const struct checkpoint_state state = checkpoint_state_of(c);
-    const uint32_t n = s->model->n_parameters;
-    uint64_t *own = calloc(n + (size_t)1, sizeof(*own));
+    uint64_t *own = calloc(s->model->n_parameters + (size_t)1, sizeof(*own));
 
-    if (!own) {
-        return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.load", "out of memory");
-    }
-    for (uint32_t p = 0; p < n; p++) {
+    for (uint32_t p = 0; own && p < s->model->n_parameters; p++) {
         own[p] = s->parameter[p].steps;
     }
+    return own;
+}
+
+/* Those of what has a count of its own, too. */
+static void take_steps(struct fsdp_sharded *s, const struct checkpoint *c,
+                       const uint64_t *own)
+{
+    const struct checkpoint_state state = checkpoint_state_of(c);
+
     ref_set_steps(s, state.step, state.power);
-    for (uint32_t p = 0; p < n; p++) {
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         uint64_t steps;
 
         if (keeps_states(s, c, p)) {
@@ -71,8 +75,6 @@ static int take_steps(struct fsdp_sharded *s, const struct checkpoint *c)
             ref_set_own_steps(s, p, steps);
         }
     }
-    free(own);
-    return FSDP_OK;
 }
 
 /* The elements that it has. */
@@ -124,14 +126,15 @@ static int take_buffers(struct fsdp_sharded *s, void *const *value)
 /* All ranks have found all files whole: what fails now is the system. */
 static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **value)
 {
-    char why[CHECKPOINT_WHY_BYTES] = "";
+    char why[CHECKPOINT_WHY_BYTES] = "out of memory";
     bool local = checkpoint_is_local(c);
     const struct checkpoint_target target = {
         local ? &s->checkpoints->local : &s->checkpoints->table,
         ref_checkpoint_source(s, local), local ? write_local : write_slice,
         s->steps == 0 && !s->loaded && s->model->initial ? remake : NULL};
     struct checkpoint_kept kept = {0};
-    int status = read_buffers(s, c, value, why);
+    uint64_t *own = copy_steps(s);
+    int status = own ? read_buffers(s, c, value, why) : FSDP_ERR_NOMEM;
 
     if (status == FSDP_OK) {
         status = checkpoint_keep(c, s->env->rank, s->env->world, &kept, why);
@@ -144,9 +147,7 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **value)
         status = take_buffers(s, value);
     }
     if (status == FSDP_OK) {
-        status = take_steps(s, c);
-    }
-    if (status == FSDP_OK) {
+        take_steps(s, c, own);
         s->loaded = true;
         note_values(s, c);
         ref_reshard_each(s);
@@ -156,6 +157,7 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **value)
         kept = (struct checkpoint_kept){0};
     }
     checkpoint_kept_release(&kept);
+    free(own);
     return status;
 }
 
