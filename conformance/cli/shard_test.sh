@@ -111,6 +111,7 @@ if [ -w $memory ] && [ -x $memory ]; then
     rm -rf "$old" "$new" "$used"
     result "what a killed run left in memory is removed" "$why"
 fi
+
 # ---- --cover ----
 # Each part of an id of the list stays; nothing new comes; what stays is in the
 # order of the list.
@@ -122,7 +123,7 @@ parts() # FILE
 "$cts" run --workload mlp --ranks 2,3 --dry-run --cover >"$folder/cover"
 why=$(diff <(parts "$folder/list") <(parts "$folder/cover"))
 n=$(wc -l <"$folder/cover")
-[ "$n" -gt 20 ] && [ $((n * 3)) -lt "$(wc -l <"$folder/list")" ] ||
+[ "$n" -gt 20 ] && [ $((n * 2)) -lt "$(wc -l <"$folder/list")" ] ||
     why="$n cases"
 grep -xFf "$folder/cover" "$folder/list" | cmp -s - "$folder/cover" ||
     why="another order, or other cases"
