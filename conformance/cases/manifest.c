@@ -18,7 +18,7 @@
 
 const uint32_t manifest_count = 1061;
 const char manifest_sha256[] =
-    "18d36b2d509f009a241e383998d2bfa88430fa9d39dc4ce627c0693ee9c814af";
+    "fea423b969915ca35908e991f7da368edfd4cfba15de2c63ff160f0b4eb0c88c";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
