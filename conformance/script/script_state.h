@@ -16,6 +16,10 @@ enum script_hurt {
     SCRIPT_HURT = 2,       /* some are */
 };
 
+enum {
+    SCRIPT_NO_SLOT = SCRIPT_MAX_SLOTS /* nothing is being saved */
+};
+
 struct script_state {
     const struct script *s;
     uint32_t length[2];    /* points of the two sequences */
@@ -46,7 +50,7 @@ struct script_state {
     bool reduced;           /* gradients that are reduced */
     uint32_t hurt;          /* enum script_hurt */
     bool hurt_values;       /* the same of parameters and moments */
-    uint32_t saving;        /* slot, or SCRIPT_MAX_SLOTS */
+    uint32_t saving;        /* slot, or SCRIPT_NO_SLOT */
     bool saving_hurt;       /* hurt_values when the save began */
     uint32_t saved, broken; /* slots, as bits: with hurt values */
     struct {
@@ -73,6 +77,22 @@ uint32_t script_original(const struct run_case *c, uint32_t p);
 void script_freeze(struct script_state *s, const struct script_action *a);
 bool script_lacks_states(const struct script_state *s, uint32_t slot);
 bool script_has_states(const struct script_state *s, uint32_t slot);
+
+/* script_saves.c: SAVE, WAIT, LOAD. */
+void script_save(struct script_state *s, const struct script_action *a);
+void script_wait(struct script_state *s, const struct script_action *a);
+void script_load(struct script_state *s, const struct script_action *a);
+
+/* script_refusals.c: which bits of enum script_when hold at rest; whether a
+ * call must be refused where those of `now` do. */
+uint32_t script_when_at_rest(const struct script_state *s);
+void script_check_call(struct script_state *s, uint32_t call, uint32_t now);
+
+/* Of these files: where something is wrong the script is not legal, and the
+ * first one says why; a step, a load or CANCEL ends what gradients there are.
+ */
+void script_refuse_if(struct script_state *s, bool wrong, const char *why);
+void script_drop_gradients(struct script_state *s);
 
 /* Whether a life in world b computes what one in world a does, bit for bit. */
 bool script_same_bits(const struct run_case *a, const struct run_case *b);

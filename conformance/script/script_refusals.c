@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * script_refusals.c - which calls must be refused in the state that an engine
+ * is in, for certain.
+ */
+#include "script/script_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Units that this life has for certain: of the bits behind them nothing can be
+ * said. Each model has two layers. */
+static uint64_t sure_units(const struct script_state *s)
+{
+    if (!s->s->has_case) {
+        return UINT64_MAX;
+    }
+    return s->world.wrap == CASE_WRAP_LAYER || s->world.wrap == CASE_WRAP_BLOCK
+               ? 3
+               : 1;
+}
+
+/* Whether one of these units has gradients for certain: not where a unit may
+ * have nothing that trains, or that a pass uses. And a random graph may have
+ * nothing at all that trains, where some of it is frozen in passing, or all but
+ * its head, to which that may be tied. */
+static bool has_some(const struct script_state *s, uint64_t units)
+{
+    const bool drawn = s->s->has_case && strcmp(s->s->c.workload, "graph") == 0;
+    const bool trains_all =
+        !s->s->has_case || s->s->c.frozen == WORKLOAD_TRAINS_ALL;
+
+    if (drawn && (s->frozen != 0 ||
+                  (!trains_all && strcmp(s->s->c.size, "ties") == 0))) {
+        return false;
+    }
+    if (s->frozen != 0) {
+        return units == UINT64_MAX && s->frozen != UINT64_MAX && trains_all;
+    }
+    return trains_all && !drawn ? (units & sure_units(s)) != 0
+                                : units == UINT64_MAX;
+}
+
+uint32_t script_when_at_rest(const struct script_state *s)
+{
+    uint32_t now = SCRIPT_AT_REST;
+
+    if (s->open_all) {
+        return SCRIPT_OPEN_ALL;
+    }
+    now |= has_some(s, s->unreduced) ? SCRIPT_PENDING : 0;
+    now |= has_some(s, s->partial) ? SCRIPT_PARTIAL : 0;
+    now |= (s->pending || s->reduced) && has_some(s, UINT64_MAX)
+               ? SCRIPT_GRADIENTS
+               : 0;
+    now |= s->step_set ? SCRIPT_STEP_SET : 0;
+    /* Each model has two parameters. */
+    now |= s->empty && (s->values & 3) != 3 ? SCRIPT_EMPTY : 0;
+    now |= s->saving != SCRIPT_NO_SLOT ? SCRIPT_SAVING : SCRIPT_IDLE;
+    now |= !s->pending && !s->reduced && s->saving == SCRIPT_NO_SLOT
+               ? SCRIPT_FREE
+               : 0;
+    now |=
+        (s->saved & 1) != 0 && s->saving == SCRIPT_NO_SLOT ? SCRIPT_SAVED : 0;
+    now |= (now & SCRIPT_SAVED) != 0 && script_lacks_states(s, 0)
+               ? SCRIPT_STATELESS
+               : 0;
+    now |= (now & SCRIPT_SAVED) != 0 && !s->slot[0].local &&
+                   s->slot[0].renamed != s->renamed
+               ? SCRIPT_RENAMED
+               : 0;
+    now |= s->hurt == SCRIPT_HURT && s->reduced && !s->pending
+               ? SCRIPT_NOT_FINITE
+               : 0;
+    return now;
+}
+
+/* Whether there may be a rank that lacks no value, where others do: it owns
+ * none, or has been given them. */
+static bool may_lack_none(const struct script_state *s)
+{
+    const uint32_t degree = case_shard_degree(&s->world);
+
+    return s->values != 0 || degree > 2 ||
+           (degree > 1 && strcmp(s->world.workload, "graph") == 0);
+}
+
+void script_check_call(struct script_state *s, uint32_t call, uint32_t now)
+{
+    const struct script_call_row *row = &script_calls[call];
+
+    if ((row->when & now) == 0 && !s->why[0]) {
+        (void)snprintf(s->why, sizeof(s->why),
+                       "nothing says that %s is refused here; it is %s",
+                       row->name, script_when_text(row->when));
+    }
+    script_refuse_if(s,
+                     s->s->has_case && s->s->c.ranks < 2 &&
+                         script_calls[call].refusal == SCRIPT_IS_A_MISMATCH,
+                     "one rank cannot disagree: a world of two could");
+    script_refuse_if(s,
+                     s->kept && (call == SCRIPT_CALL_PARAM_AT_REST ||
+                                 call == SCRIPT_CALL_PARAM_AFTER_CANCEL),
+                     "a unit may be unsharded: `step` ends that");
+    script_refuse_if(s,
+                     call == SCRIPT_CALL_DEFERRED_PIECES &&
+                         s->s->generator != 0 && may_lack_none(s),
+                     "a rank that lacks no value has its pieces");
+    if (call == SCRIPT_CALL_LOAD_DAMAGED) {
+        s->saved &= ~1u; /* it is what was damaged */
+    }
+}
