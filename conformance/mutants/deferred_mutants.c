@@ -84,21 +84,6 @@ static int whole(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
 
 /* ---- Sent ---------------------------------------------------------------- */
 
-static int whole_sent(void *self, struct fsdp_stream *stream,
-                      const struct fsdp_collective *c)
-{
-    void *all;
-
-    (void)self;
-    if (c->kind != FSDP_BROADCAST) {
-        return mutant_communicate(stream, c);
-    }
-    FSDP_TRY(mutant_take_whole(&all));
-    FSDP_TRY(mutant_communicate(stream, c));
-    mutant_drop_whole(all);
-    return FSDP_OK;
-}
-
 /* What is broadcast reaches nobody but its root. */
 static int not_received(void *self, struct fsdp_stream *stream,
                         const struct fsdp_collective *c)
@@ -212,7 +197,7 @@ const struct mutant deferred_mutants[] = {
      .evidence = "a module that every rank materializes, then broadcasts into",
      .kills = "rank0.peak",
      .shows = {.in = only_sends},
-     .comm.run = whole_sent},
+     .comm.run = mutant_whole_beside_broadcast},
     {.name = "values-disagree-unseen",
      .text = "ranks that do not agree on who has initial values shard",
      .evidence = "a check of rank 0 alone",

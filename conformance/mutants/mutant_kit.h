@@ -86,6 +86,9 @@ void *mutant_room(void **room, size_t bytes);
 /* As much that is unsharded as the model has, and back. */
 int mutant_take_whole(void **all);
 void mutant_drop_whole(void *all);
+/* A communicator's: that much is there while something is broadcast. */
+int mutant_whole_beside_broadcast(void *self, struct fsdp_stream *stream,
+                                  const struct fsdp_collective *c);
 /* Every piece of this rank. */
 int mutant_each_piece(struct fsdp_sharded *s,
                       void (*look)(const struct fsdp_piece *piece));

@@ -94,6 +94,21 @@ void mutant_drop_whole(void *all)
     d->free(d->self, all);
 }
 
+int mutant_whole_beside_broadcast(void *self, struct fsdp_stream *stream,
+                                  const struct fsdp_collective *c)
+{
+    void *all;
+
+    (void)self;
+    if (c->kind != FSDP_BROADCAST) {
+        return mutant_communicate(stream, c);
+    }
+    FSDP_TRY(mutant_take_whole(&all));
+    FSDP_TRY(mutant_communicate(stream, c));
+    mutant_drop_whole(all);
+    return FSDP_OK;
+}
+
 static _Thread_local void (*my_look)(const struct fsdp_piece *piece);
 
 static void look_at_piece(void *context, const struct fsdp_piece *piece)

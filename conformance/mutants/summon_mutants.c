@@ -33,21 +33,6 @@ static int all_first(struct fsdp_sharded *s, const struct fsdp_summon *how)
     return really(s, how);
 }
 
-static int whole_received(void *self, struct fsdp_stream *stream,
-                          const struct fsdp_collective *c)
-{
-    void *all;
-
-    (void)self;
-    if (c->kind != FSDP_BROADCAST) {
-        return mutant_communicate(stream, c);
-    }
-    FSDP_TRY(mutant_take_whole(&all));
-    FSDP_TRY(mutant_communicate(stream, c));
-    mutant_drop_whole(all);
-    return FSDP_OK;
-}
-
 static int note_open(struct fsdp_sharded *s, const struct fsdp_summon *how)
 {
     FSDP_TRY(really(s, how));
@@ -158,6 +143,6 @@ const struct mutant summon_mutants[] = {
      .evidence = "state_dict() with rank0_only, gathered on every rank",
      .kills = "summon.peak",
      .shows = {.in = is_rank0},
-     .comm.run = whole_received},
+     .comm.run = mutant_whole_beside_broadcast},
     {0},
 };
