@@ -196,34 +196,13 @@ static bool unshards(const struct expect *e)
     return false;
 }
 
-static bool values_of_rank(const struct expect *e, const struct record *r,
-                           uint32_t i, uint32_t k, struct finding *f)
-{
-    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        const struct compare_part part = {.rank = k,
-                                          .step = i,
-                                          .parameter = p,
-                                          .unit = e->unit_of_parameter[p],
-                                          .n = fsdp_numel(e->model, p),
-                                          .any_nan = compare_any_nan(e)};
-
-        if (part.unit == action_at(e, i)->unit && part.n > 0 &&
-            !compare_equal(e, &part, RECORD_SUMMONED,
-                           compare_values(r, RECORD_SUMMONED, &part),
-                           compare_baseline(e, RECORD_SUMMONED, &part), f)) {
-            return script_action_tell(e, i, f);
-        }
-    }
-    return true;
-}
-
 static bool values_hold(const struct expect *e, const struct record *r,
                         struct finding *f)
 {
     for (uint32_t i = 0; i < e->n_events; i++) {
         for (uint32_t k = 0; k < e->c->ranks; k++) {
             if (action_at(e, i)->verb == SCRIPT_UNSHARD_UNIT &&
-                !values_of_rank(e, r, i, k, f)) {
+                !script_action_shows(e, r, i, k, action_at(e, i)->unit, f)) {
                 return false;
             }
         }

@@ -2,6 +2,8 @@
 /* script_action.c - see script_action.h. */
 #include "requirements/script_action.h"
 
+#include "judge/compare/compare.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +16,30 @@ bool script_action_tell(const struct expect *e, uint32_t i, struct finding *f)
     (void)snprintf(f->note + used, sizeof(f->note) - used,
                    "; action %u of those that are played: %s", i + 1, text);
     return false;
+}
+
+bool script_action_shows(const struct expect *e, const struct record *r,
+                         uint32_t i, uint32_t k, uint32_t unit,
+                         struct finding *f)
+{
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        const struct compare_part part = {.rank = k,
+                                          .step = i,
+                                          .parameter = p,
+                                          .unit = e->unit_of_parameter[p],
+                                          .n = fsdp_numel(e->model, p),
+                                          .any_nan = compare_any_nan(e),
+                                          .any_zero = e->profile == EXPECT_OWN};
+
+        if (part.n > 0 && !expect_is_ignored(e, p) &&
+            (unit == FSDP_NO_UNIT || unit == part.unit) &&
+            !compare_equal(e, &part, RECORD_SUMMONED,
+                           compare_values(r, RECORD_SUMMONED, &part),
+                           compare_baseline(e, RECORD_SUMMONED, &part), f)) {
+            return script_action_tell(e, i, f);
+        }
+    }
+    return true;
 }
 
 bool script_action_asks(const struct expect *e, uint32_t call)

@@ -12,6 +12,12 @@
  * its number, from 1, and its text. False, so that a check may return it. */
 bool script_action_tell(const struct expect *e, uint32_t i, struct finding *f);
 
+/* Whether rank k was shown, in action i, what the unsharded run has of the
+ * unit, or of all (FSDP_NO_UNIT), and is not ignored. */
+bool script_action_shows(const struct expect *e, const struct record *r,
+                         uint32_t i, uint32_t k, uint32_t unit,
+                         struct finding *f);
+
 /* Whether a script makes this call that must be refused, at rest or in a pass.
  * A requirement that names several is asked of scripts that make them all: of
  * one alone script.answers tells. */

@@ -201,29 +201,16 @@ static bool summons(uint32_t verb)
 }
 
 /* Every parameter, or every one of a unit, whole, on every rank. */
-static bool is_summoned(const struct expect *e, uint32_t i, uint32_t unit)
-{
-    const struct script_action *a = e->event[i].action;
-
-    return a->verb != SCRIPT_UNSHARD_UNIT || a->unit == unit;
-}
-
 static bool summoned_holds(const struct expect *e, const struct record *r,
                            uint32_t i, struct finding *f)
 {
-    for (uint32_t k = 0; k < e->c->ranks; k++) {
-        for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-            struct compare_part part = {.rank = k,
-                                        .step = i,
-                                        .parameter = p,
-                                        .unit = e->unit_of_parameter[p],
-                                        .n = fsdp_numel(e->model, p)};
+    const struct script_action *a = e->event[i].action;
+    const uint32_t unit =
+        a->verb == SCRIPT_UNSHARD_UNIT ? a->unit : FSDP_NO_UNIT;
 
-            if (part.n > 0 && !expect_is_ignored(e, p) &&
-                is_summoned(e, i, part.unit) &&
-                !as_baseline(e, r, &part, RECORD_SUMMONED, f)) {
-                return false;
-            }
+    for (uint32_t k = 0; k < e->c->ranks; k++) {
+        if (!script_action_shows(e, r, i, k, unit, f)) {
+            return false;
         }
     }
     return true;
@@ -234,15 +221,13 @@ static bool values_hold(const struct expect *e, const struct record *r,
 {
     for (uint32_t i = 0; i < e->n_events; i++) {
         const uint32_t verb = e->event[i].action->verb;
-        bool holds = true;
 
-        if (verb == SCRIPT_LOOK) {
-            holds = compare_parts(e, r, i, i + 1, look_of_part, f);
-        } else if (summons(verb)) {
-            holds = summoned_holds(e, r, i, f);
-        }
-        if (!holds) {
+        if (verb == SCRIPT_LOOK &&
+            !compare_parts(e, r, i, i + 1, look_of_part, f)) {
             return script_action_tell(e, i, f);
+        }
+        if (summons(verb) && !summoned_holds(e, r, i, f)) {
+            return false;
         }
     }
     return true;

@@ -52,29 +52,6 @@ static bool summons(const struct expect *e)
 
 /* ---- summon.values ------------------------------------------------------- */
 
-static bool values_of_rank(const struct expect *e, const struct record *r,
-                           uint32_t i, uint32_t k, struct finding *f)
-{
-    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        struct compare_part part = {.rank = k,
-                                    .step = i,
-                                    .parameter = p,
-                                    .unit = e->unit_of_parameter[p],
-                                    .n = fsdp_numel(e->model, p),
-                                    .any_nan = compare_any_nan(e),
-                                    .any_zero = e->profile == EXPECT_OWN};
-
-        if (part.n > 0 && !expect_is_ignored(e, p) &&
-            wants(summon_at(e, i), part.unit) &&
-            !compare_equal(e, &part, RECORD_SUMMONED,
-                           compare_values(r, RECORD_SUMMONED, &part),
-                           compare_baseline(e, RECORD_SUMMONED, &part), f)) {
-            return script_action_tell(e, i, f);
-        }
-    }
-    return true;
-}
-
 static bool values_hold(const struct expect *e, const struct record *r,
                         struct finding *f)
 {
@@ -82,7 +59,7 @@ static bool values_hold(const struct expect *e, const struct record *r,
         const struct script_action *a = summon_at(e, i);
 
         for (uint32_t k = 0; a && k < (a->on_rank0 ? 1 : e->c->ranks); k++) {
-            if (!values_of_rank(e, r, i, k, f)) {
+            if (!script_action_shows(e, r, i, k, a->unit, f)) {
                 return false;
             }
         }
