@@ -124,19 +124,16 @@ static void mark_reported(struct judge *j)
  * to the first, a requirement is known to be asked before its needs are. */
 static void mark_asked(struct judge *j)
 {
+    const struct requirement_needs *needs = &j->out->needs;
     uint32_t n = j->out->n_requirements;
 
     memcpy(j->asked, j->out->reported, n * sizeof(*j->asked));
     for (uint32_t i = n; i-- > 0;) {
-        const char *at = j->out->requirement[j->order[i]]->needs;
-        char id[REQUIREMENT_ID_BYTES];
+        const uint32_t q = j->out->order[i];
 
-        while (j->asked[j->order[i]] && requirement_next_need(&at, id)) {
-            uint32_t need = requirement_index(j->out->requirement, id);
-
-            if (need < n) {
-                j->asked[need] = true;
-            }
+        for (uint32_t k = needs->first[q];
+             j->asked[q] && k < needs->first[q + 1]; k++) {
+            j->asked[needs->index[k]] = true;
         }
     }
 }
@@ -165,11 +162,10 @@ static int prepare(struct judge *j)
     out->seconds = calloc(n + 1, sizeof(*out->seconds));
     out->cases = calloc((size_t)in->n_cases + 1, sizeof(*out->cases));
     out->item = calloc(in->n_cases * n + 1, sizeof(*out->item));
-    j->order = calloc(n + 1, sizeof(*j->order));
     j->asked = calloc(n + 1, sizeof(*j->asked));
     j->run = requirement_index(in->requirements, REQUIREMENT_RUN);
     if (!out->reported || !out->n_proofs || !out->seconds || !out->cases ||
-        !out->item || !j->order || !j->asked) {
+        !out->item || !j->asked) {
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < in->n_cases; i++) {
@@ -177,7 +173,6 @@ static int prepare(struct judge *j)
         case_id(&in->cases[i], out->cases[i].id);
     }
     mark_reported(j);
-    FSDP_TRY(requirement_order(in->requirements, j->order));
     FSDP_TRY(judge_place(out));
     mark_asked(j);
     return FSDP_OK;
@@ -218,7 +213,6 @@ int judge(const struct judge_input *in, struct judge_result *out)
             in->next(in->record_context);
         }
     }
-    free(j.order);
     free(j.asked);
     if (status != FSDP_OK) {
         judge_release(out);
@@ -251,6 +245,8 @@ void judge_release(struct judge_result *r)
     free(r->cases);
     free(r->reported);
     free(r->n_proofs);
+    requirement_release_needs(&r->needs);
+    free(r->order);
     free(r->place);
     free(r->seconds);
     free(r->claim);

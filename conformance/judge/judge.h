@@ -178,7 +178,9 @@ struct judge_level {
 struct judge_result {
     const struct requirement *const *requirement;
     uint32_t n_requirements;
-    uint32_t *place; /* [n_requirements]: none stands before what it needs */
+    struct requirement_needs needs;
+    uint32_t *order; /* [n_requirements]: none stands before what it needs */
+    uint32_t *place; /* [n_requirements]: order[place[q]] is q */
     bool *reported; /* [n_requirements]; false: judged, if at all, for others */
     struct judge_case *cases;
     uint32_t n_cases;
@@ -222,7 +224,7 @@ judge_item_at(const struct judge_result *r, uint32_t c, uint32_t q)
 /* Whether it failed, crashed or hung. */
 bool judge_is_failure(const struct judge_item *item);
 
-/* Fills r->place, of its requirements. NOMEM; FORMAT: a cycle. */
+/* Fills needs, order and place, of r's requirements. NOMEM; FORMAT: a cycle. */
 int judge_place(struct judge_result *r);
 
 /*

@@ -244,16 +244,12 @@ static uint32_t blocker(const struct judge_result *out,
                         const struct judge_item *items, const uint32_t *cause,
                         uint32_t q)
 {
-    const char *at = out->requirement[q]->needs;
-    char id[REQUIREMENT_ID_BYTES];
+    const struct requirement_needs *needs = &out->needs;
     uint32_t found = JUDGE_NONE;
 
-    while (requirement_next_need(&at, id)) {
-        uint32_t need = requirement_index(out->requirement, id);
+    for (uint32_t k = needs->first[q]; k < needs->first[q + 1]; k++) {
+        uint32_t need = needs->index[k];
 
-        if (need == out->n_requirements) {
-            continue;
-        }
         if (!judge_is_failure(&items[need])) {
             need = cause[need];
         }
@@ -418,7 +414,7 @@ static int judge_items(struct judge *j, const struct judge_view *v,
     int status = cause ? FSDP_OK : FSDP_ERR_NOMEM;
 
     for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
-        uint32_t q = j->order[i];
+        uint32_t q = j->out->order[i];
         double began;
 
         if (!j->asked[q]) {

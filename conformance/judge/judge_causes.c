@@ -24,17 +24,19 @@ bool judge_is_failure(const struct judge_item *item)
 
 int judge_place(struct judge_result *r)
 {
-    uint32_t *order = calloc((size_t)r->n_requirements + 1, sizeof(*order));
-    int status;
+    const uint32_t n = r->n_requirements;
 
-    r->place = calloc((size_t)r->n_requirements + 1, sizeof(*r->place));
-    status = order && r->place ? requirement_order(r->requirement, order)
-                               : FSDP_ERR_NOMEM;
-    for (uint32_t i = 0; status == FSDP_OK && i < r->n_requirements; i++) {
-        r->place[order[i]] = i;
+    r->order = calloc((size_t)n + 1, sizeof(*r->order));
+    r->place = calloc((size_t)n + 1, sizeof(*r->place));
+    if (!r->order || !r->place) {
+        return FSDP_ERR_NOMEM;
     }
-    free(order);
-    return status;
+    FSDP_TRY(requirement_find_needs(r->requirement, &r->needs));
+    FSDP_TRY(requirement_order(&r->needs, n, r->order));
+    for (uint32_t i = 0; i < n; i++) {
+        r->place[r->order[i]] = i;
+    }
+    return FSDP_OK;
 }
 
 int64_t judge_step_of(const struct judge_item *item)
@@ -129,13 +131,10 @@ static bool comes_before(const struct judge_result *r, uint32_t c, uint32_t q,
  * (requirement_set_check). NOLINTNEXTLINE(misc-no-recursion) */
 static bool waits_for(const struct judge_result *r, uint32_t q, uint32_t p)
 {
-    const char *at = r->requirement[q]->needs;
-    char id[REQUIREMENT_ID_BYTES];
+    for (uint32_t k = r->needs.first[q]; k < r->needs.first[q + 1]; k++) {
+        const uint32_t need = r->needs.index[k];
 
-    while (requirement_next_need(&at, id)) {
-        uint32_t need = requirement_index(r->requirement, id);
-
-        if (need < r->n_requirements && (need == p || waits_for(r, need, p))) {
+        if (need == p || waits_for(r, need, p)) {
             return true;
         }
     }

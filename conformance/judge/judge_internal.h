@@ -8,8 +8,7 @@
 struct judge {
     const struct judge_input *in;
     struct judge_result *out;
-    uint32_t *order; /* of requirements: nothing before what it needs */
-    bool *asked;     /* those that are reported, and what they wait for */
+    bool *asked; /* those that are reported, and what they wait for */
     struct fsdp_error unread; /* why no record says who is judged */
     uint32_t run; /* index of REQUIREMENT_RUN; n_requirements: none */
 };

@@ -208,9 +208,22 @@ enum {
 };
 bool requirement_next_need(const char **at, char id[REQUIREMENT_ID_BYTES]);
 
-/* An order in which nothing stands before what it needs. order[count].
- * FORMAT: a cycle. */
-int requirement_order(const struct requirement *const *table, uint32_t *order);
+/* What each row of a table needs, as places in the table: row i needs those
+ * from index[first[i]] on, up to index[first[i + 1]], which is the next row's.
+ * A need that is not in the table is left out. */
+struct requirement_needs {
+    uint32_t *first; /* [count + 1] */
+    uint32_t *index;
+};
+/* NOMEM. To be released, also then. */
+int requirement_find_needs(const struct requirement *const *table,
+                           struct requirement_needs *out);
+void requirement_release_needs(struct requirement_needs *needs);
+
+/* An order of n rows in which none stands before what it needs. order[n].
+ * NOMEM; FORMAT: a cycle. */
+int requirement_order(const struct requirement_needs *needs, uint32_t n,
+                      uint32_t *order);
 
 /* What is wrong with the table as such: ids that are no slugs, are ordinals or
  * occur twice; needs that do not exist, go round in a circle or let a MUST

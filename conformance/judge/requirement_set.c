@@ -44,12 +44,13 @@ static uint32_t first_index(const struct requirement *const *table,
     return i;
 }
 
-/* Most tables are sorted by id, and every need of every case is looked up. */
-uint32_t requirement_index(const struct requirement *const *table,
-                           const char *id)
+/* The index of an id in a table of n rows; n if there is none. Most tables are
+ * sorted by id. */
+static uint32_t index_of(const struct requirement *const *table, uint32_t n,
+                         const char *id)
 {
     uint32_t low = 0;
-    uint32_t high = requirement_count(table);
+    uint32_t high = n;
 
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
@@ -65,6 +66,12 @@ uint32_t requirement_index(const struct requirement *const *table,
         }
     }
     return first_index(table, id);
+}
+
+uint32_t requirement_index(const struct requirement *const *table,
+                           const char *id)
+{
+    return index_of(table, requirement_count(table), id);
 }
 
 bool requirement_next_need(const char **at, char id[REQUIREMENT_ID_BYTES])
@@ -104,15 +111,10 @@ bool requirement_spoil(const struct requirement *q, const struct expect *e,
     return q->spoil ? q->spoil(e, r) : q->check->spoil(q, e, r);
 }
 
-/* Where the needs of each row stand in one list of indices: those of row i from
- * first[i] to first[i + 1]. What is not in the table is left out. */
-struct needs {
-    uint32_t *first, *index;
-};
-
-static int find_needs(const struct requirement *const *table, uint32_t n,
-                      struct needs *out)
+int requirement_find_needs(const struct requirement *const *table,
+                           struct requirement_needs *out)
 {
+    const uint32_t n = requirement_count(table);
     char id[REQUIREMENT_ID_BYTES];
     size_t room = 1;
     uint32_t done = 0;
@@ -129,7 +131,7 @@ static int find_needs(const struct requirement *const *table, uint32_t n,
         const char *at = table[i]->needs;
 
         while (requirement_next_need(&at, id)) {
-            const uint32_t need = requirement_index(table, id);
+            const uint32_t need = index_of(table, n, id);
 
             if (need < n) {
                 out->index[done++] = need;
@@ -140,8 +142,16 @@ static int find_needs(const struct requirement *const *table, uint32_t n,
     return FSDP_OK;
 }
 
+void requirement_release_needs(struct requirement_needs *needs)
+{
+    free(needs->first);
+    free(needs->index);
+    *needs = (struct requirement_needs){NULL, NULL};
+}
+
 /* Whether all that row i needs is placed already. */
-static bool is_ready(const struct needs *needs, uint32_t i, const bool *placed)
+static bool is_ready(const struct requirement_needs *needs, uint32_t i,
+                     const bool *placed)
 {
     for (uint32_t k = needs->first[i]; k < needs->first[i + 1]; k++) {
         if (!placed[needs->index[k]]) {
@@ -151,28 +161,27 @@ static bool is_ready(const struct needs *needs, uint32_t i, const bool *placed)
     return true;
 }
 
-int requirement_order(const struct requirement *const *table, uint32_t *order)
+int requirement_order(const struct requirement_needs *needs, uint32_t n,
+                      uint32_t *order)
 {
-    const uint32_t n = requirement_count(table);
-    struct needs needs = {NULL, NULL};
     uint32_t done = 0;
     uint32_t before;
     bool *placed = calloc((size_t)n + 1, sizeof(*placed));
-    int status = !placed ? FSDP_ERR_NOMEM : find_needs(table, n, &needs);
 
+    if (!placed) {
+        return FSDP_ERR_NOMEM;
+    }
     do {
         before = done;
-        for (uint32_t i = 0; status == FSDP_OK && i < n; i++) {
-            if (!placed[i] && is_ready(&needs, i, placed)) {
+        for (uint32_t i = 0; i < n; i++) {
+            if (!placed[i] && is_ready(needs, i, placed)) {
                 placed[i] = true;
                 order[done++] = i;
             }
         }
     } while (done > before);
-    free(needs.index);
-    free(needs.first);
     free(placed);
-    return status == FSDP_OK && done != n ? FSDP_ERR_FORMAT : status;
+    return done == n ? FSDP_OK : FSDP_ERR_FORMAT;
 }
 
 /* Words of lower case letters, joined by '-'; parts of words, joined by '.'.
@@ -251,7 +260,8 @@ int requirement_set_check(const struct requirement *const *table, char *why,
                           uint32_t why_bytes)
 {
     uint32_t n = requirement_count(table);
-    uint32_t *order = NULL;
+    struct requirement_needs needs = {NULL, NULL};
+    uint32_t *order;
     int status;
 
     for (uint32_t i = 0; i < n; i++) {
@@ -272,14 +282,15 @@ int requirement_set_check(const struct requirement *const *table, char *why,
         }
     }
     order = calloc((size_t)n + 1, sizeof(*order));
-    if (!order) {
-        return FSDP_ERR_NOMEM;
+    status = order ? requirement_find_needs(table, &needs) : FSDP_ERR_NOMEM;
+    if (status == FSDP_OK) {
+        status = requirement_order(&needs, n, order);
     }
-    status = requirement_order(table, order);
     if (status == FSDP_ERR_FORMAT) {
         (void)snprintf(why, why_bytes,
                        "requirements need each other in a circle");
     }
+    requirement_release_needs(&needs);
     free(order);
     return status;
 }

@@ -132,6 +132,7 @@ static void the_suite_s_own_table(void **state)
 static void the_order_of_judging(void **state)
 {
     const struct requirement *backwards[TESTING_N + 1] = {NULL};
+    struct requirement_needs needs;
     uint32_t order[TESTING_N];
     uint32_t place[TESTING_N];
 
@@ -139,7 +140,9 @@ static void the_order_of_judging(void **state)
     for (uint32_t i = 0; i < TESTING_N; i++) {
         backwards[i] = testing_requirements[TESTING_N - 1 - i];
     }
-    assert_int_equal(requirement_order(backwards, order), FSDP_OK);
+    assert_int_equal(requirement_find_needs(backwards, &needs), FSDP_OK);
+    assert_int_equal(requirement_order(&needs, TESTING_N, order), FSDP_OK);
+    requirement_release_needs(&needs);
     for (uint32_t i = 0; i < TESTING_N; i++) {
         place[TESTING_N - 1 - order[i]] = i;
     }
