@@ -73,7 +73,15 @@ struct fsdp_sharded {
     uint32_t *buffer_dtype; /* [n_buffers]: as they rest */
 };
 
-/* unsharded.c: storage of [total] elements for a value of `kind`; and back. */
+/* unsharded_shard.c: a life begins, and ends. */
+int unsharded_shard(const struct fsdp_env *env, const struct fsdp_model *model,
+                    const struct fsdp_units *units,
+                    const struct fsdp_options *options,
+                    struct fsdp_sharded **out);
+void unsharded_destroy(struct fsdp_sharded *s);
+/* Where parameters would lie in shards, of those that train now. */
+void unsharded_lay_out(struct fsdp_sharded *s);
+/* Storage of [total] elements for a value of `kind`; and back. */
 int unsharded_take(struct fsdp_sharded *s, uint32_t kind, float **out);
 void unsharded_drop(struct fsdp_sharded *s, float **p);
 /* The unit of a parameter, or FSDP_NO_UNIT. */
@@ -82,12 +90,18 @@ uint32_t unsharded_unit(const struct fsdp_sharded *s, uint32_t p);
  * it. */
 bool unsharded_is_of(const struct fsdp_sharded *s, uint32_t module, uint32_t u);
 bool unsharded_is_frozen(const struct fsdp_sharded *s, uint32_t p);
+/* It is the model's own. */
+static inline bool unsharded_is_ignored(const struct fsdp_sharded *s,
+                                        uint32_t p)
+{
+    return unsharded_unit(s, p) == FSDP_NO_UNIT;
+}
 /* It is no other name of an earlier one, not frozen, and not ignored. */
 static inline bool unsharded_is_stepped(const struct fsdp_sharded *s,
                                         uint32_t p)
 {
     return fsdp_original(s->model, p) == p && !unsharded_is_frozen(s, p) &&
-           unsharded_unit(s, p) != FSDP_NO_UNIT;
+           !unsharded_is_ignored(s, p);
 }
 
 /* unsharded_gradients.c: of each rank, as it leaves them behind. */

@@ -295,118 +295,16 @@ static void cut_rows(const struct expect *e, uint32_t p, uint32_t s,
     part->local = e->offset[p];
 }
 
-/* Elements of parameter p that shard s of a flat unit has; or of rows. */
-static uint64_t flat_share(const struct expect *e, uint32_t p, uint32_t s)
+uint64_t expect_share(const struct expect *e, uint32_t p, uint32_t s)
 {
     struct expect_part part;
 
-    cut_flat(e, p, s, &part);
+    if (e->options.layout == FSDP_LAYOUT_FLAT) {
+        cut_flat(e, p, s, &part);
+    } else {
+        cut_rows(e, p, s, &part);
+    }
     return part.n;
-}
-
-static uint64_t rows_share(const struct expect *e, uint32_t p, uint32_t s)
-{
-    struct expect_part part;
-
-    cut_rows(e, p, s, &part);
-    return part.n;
-}
-
-/* A state of unit u in shard s. */
-static uint64_t state_of(const struct expect *e, uint32_t u, uint32_t s)
-{
-    const bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
-    uint64_t n = 0;
-
-    if (!e->unit[u].has_holes && (flat || !e->late_states)) {
-        return e->unit[u].grad_chunk;
-    }
-    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        if (e->unit_of_parameter[p] == u && !is_frozen(e, p) &&
-            expect_original(e, p) == p) {
-            n += flat ? flat_share(e, p, s) : rows_share(e, p, s);
-        }
-    }
-    return n;
-}
-
-/* Of all units. */
-static uint64_t states_of(const struct expect *e, uint32_t s)
-{
-    uint64_t n = 0;
-
-    for (uint32_t u = 0; u < e->units->n_units; u++) {
-        n += state_of(e, u, s);
-    }
-    return n;
-}
-
-/* Of those whose states are on the host, or of those whose are not: elements
- * that shard s has less than the one that has most of all. */
-static uint64_t less_of(const struct expect *e, uint32_t s, bool host)
-{
-    uint64_t less = 0;
-
-    for (uint32_t u = 0; u < e->units->n_units; u++) {
-        if (e->unit[u].step_on_host == host) {
-            less += e->unit[u].state - state_of(e, u, s);
-        }
-    }
-    return less;
-}
-
-/* Those of the shard that has most of all units together. */
-static void find_states(struct expect *e)
-{
-    uint32_t most = 0;
-
-    e->states = 0;
-    for (uint32_t s = 1; s < e->shards; s++) {
-        most = states_of(e, s) > states_of(e, most) ? s : most;
-    }
-    for (uint32_t u = 0; u < e->units->n_units; u++) {
-        e->unit[u].state = state_of(e, u, most);
-        e->states += e->unit[u].state;
-    }
-    e->fullest = most;
-}
-
-uint64_t expect_states_less(const struct expect *e, uint32_t k)
-{
-    return less_of(e, k % e->shards, false) * sizeof(float) *
-           expect_walk_states(e);
-}
-
-uint64_t expect_rest_of(const struct expect *e, uint32_t k, uint32_t kind,
-                        uint64_t most)
-{
-    const bool host = kind == RECORD_HOST + FSDP_OPTIM;
-    const bool any =
-        (kind == FSDP_OPTIM || host) && most > 0; /* a life has begun */
-
-    return any ? most - less_of(e, k % e->shards, host) * sizeof(float) *
-                            expect_walk_states(e)
-               : most;
-}
-
-/* Of all states of shard s on the device: bytes, each state of a unit in whole
- * lines. */
-static uint64_t states_stored(const struct expect *e, uint32_t s)
-{
-    uint64_t bytes = 0;
-
-    for (uint32_t u = 0; u < e->units->n_units; u++) {
-        bytes += e->unit[u].step_on_host
-                     ? 0
-                     : expect_walk_in_lines(state_of(e, u, s) * sizeof(float));
-    }
-    return bytes * expect_walk_states(e);
-}
-
-uint64_t expect_peak_storage(const struct expect *e, uint32_t k)
-{
-    return e->peak_storage - states_stored(e, e->fullest) +
-           states_stored(e, k % e->shards);
 }
 
 void expect_lay_out_again(struct expect *e)
@@ -415,7 +313,7 @@ void expect_lay_out_again(struct expect *e)
     for (uint32_t u = 0; u < e->units->n_units; u++) {
         measure(e, &e->unit[u]);
     }
-    find_states(e);
+    expect_find_states(e);
 }
 
 int expect_make(const struct run_case *c, const struct fsdp_model *model,
@@ -482,7 +380,7 @@ int expect_make_watched(const struct run_case *c,
         out->idle = idle;
         lay_out(out);
         expect_find_uses(out, idle);
-        find_states(out);
+        expect_find_states(out);
         status = expect_walk(out, watch);
         out->idle = NULL;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * expect_walk_units.h - a walk in progress: what is unsharded, pending, reduced
- * and live at this moment, and what each call does to it. Internal to
- * expect_walk*.c.
+ * and live at this moment, and what each call does to it; and what of the
+ * layout it asks for. Internal to expect*.c.
  */
 #ifndef FSDP_CTS_EXPECT_WALK_UNITS_H
 #define FSDP_CTS_EXPECT_WALK_UNITS_H
@@ -43,6 +43,11 @@ struct walk {
     struct record_hosted *hosted;
     const struct expect_watch *watch; /* NULL: nobody looks on */
 };
+
+/* Elements of parameter p that shard s has. */
+uint64_t expect_share(const struct expect *e, uint32_t p, uint32_t s);
+/* Fills e->states, e->fullest and the state of each unit. */
+void expect_find_states(struct expect *e);
 
 /* States that the optimizer has of an element. */
 uint32_t expect_walk_states(const struct expect *e);
