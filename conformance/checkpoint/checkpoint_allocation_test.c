@@ -3,7 +3,8 @@
  * checkpoint_allocation_test.c - a load for which there is no memory, in either
  * engine: each of rank 0's allocations fails in turn. All ranks are refused,
  * each holds what it held, bit for bit, or has no values still; the next load
- * serves. What is assigned asks for no memory at all.
+ * serves. What is assigned asks for no memory at all. And parts of a
+ * checkpoint are not loaded strictly.
  *
  * The test is linked with --wrap of malloc and its family.
  */
@@ -186,6 +187,22 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     return scene.real->shard(env, model, units, &o, out);
 }
 
+/* Who is not lenient is told a tensor that was left out. */
+static int refuses_parts(struct fsdp_sharded *s)
+{
+    const uint64_t held = look(s);
+    const int status = scene.real->load(s, scene.directory);
+
+    if (status != FSDP_ERR_INVALID ||
+        !strstr(given->error->message, "no optim.state.")) {
+        return says("a strict load was not refused by name", 0);
+    }
+    *given->error = (struct fsdp_error){0};
+    return look(s) == held
+               ? FSDP_OK
+               : says("a strict load that was refused has changed it", 0);
+}
+
 static int fill_and_load(const struct fsdp_engine *engine,
                          struct fsdp_sharded *s)
 {
@@ -198,6 +215,9 @@ static int fill_and_load(const struct fsdp_engine *engine,
     }
     if (scene.held == HELD_TRAINED || scene.held == HELD_HALF) {
         FSDP_TRY(assign(s, 2));
+    }
+    if (scene.loaded == LOADED_PARTS) {
+        FSDP_TRY(refuses_parts(s));
     }
     return each_fails(s);
 }
