@@ -163,7 +163,7 @@ int impl_read_buffer(struct fsdp_sharded *s, uint32_t b, void *stored)
     int status =
         resting ? copy(s, b, resting, true) : impl_out_of_memory(s->env);
 
-    if (resting != stored) {
+    if (resting && resting != stored) {
         if (status == FSDP_OK) {
             cast(s->model->buffer_numel[b], s->buffer[b].dtype, resting, dtype,
                  stored);

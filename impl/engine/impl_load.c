@@ -227,13 +227,13 @@ int impl_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
     status = stored && own ? impl_checkpoints(s) : FSDP_ERR_NOMEM;
     /* It is all ranks that load, or none. */
     status = checkpoint_agree(s->env, "impl.load", status, "out of memory");
-    if (status == FSDP_OK) {
+    if (status == FSDP_OK && stored && s->checkpoints) {
         status = checkpoint_load_open(
             s->env, how->directory, &s->checkpoints->named.table,
             &s->checkpoints->flat.table, how->lenient != 0, &c);
-    }
-    if (status == FSDP_OK) {
-        status = replace(s, c, stored, own);
+        if (status == FSDP_OK) {
+            status = replace(s, c, stored, own);
+        }
     }
     for (uint32_t b = 0; stored && b < s->model->n_buffers; b++) {
         free(stored[b]);

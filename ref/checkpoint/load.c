@@ -193,13 +193,13 @@ int ref_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
     status = value && own ? ref_checkpoints(s) : FSDP_ERR_NOMEM;
     /* A rank that has no memory for it keeps all of them from it. */
     status = checkpoint_agree(s->env, "ref.load", status, "out of memory");
-    if (status == FSDP_OK) {
+    if (status == FSDP_OK && value && s->checkpoints) {
         status =
             checkpoint_load_open(s->env, how->directory, &s->checkpoints->table,
                                  &s->checkpoints->local, how->lenient != 0, &c);
-    }
-    if (status == FSDP_OK) {
-        status = replace(s, c, value, own);
+        if (status == FSDP_OK) {
+            status = replace(s, c, value, own);
+        }
     }
     for (uint32_t b = 0; value && b < s->model->n_buffers; b++) {
         free(value[b]);
