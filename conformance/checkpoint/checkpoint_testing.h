@@ -43,7 +43,7 @@ struct arrangement {
 struct testing {
     const struct fsdp_model *model;
     const struct fsdp_engine *real;
-    uint32_t form, rank0_only;
+    uint32_t form, rank0_only, what;
     uint64_t file_bytes;
     struct shown *into;
     /* Is loaded before; then rank 0 calls `armed`. NULL: nothing is. */
@@ -53,6 +53,7 @@ struct testing {
     int (*before)(const struct fsdp_engine *engine,
                   struct fsdp_sharded *sharded);
     bool rank0_has; /* the initial values, and no other rank */
+    bool none_has;  /* them */
     /* What is done after a load that was refused; its status is the answer. */
     int (*then)(const struct fsdp_engine *engine, struct fsdp_env *env,
                 struct fsdp_sharded *sharded, const char *directory);
@@ -110,6 +111,46 @@ static inline void show_piece(void *context, const struct fsdp_piece *piece)
     pthread_mutex_unlock(&testing.lock);
 }
 
+/* A hash of values and states. */
+static inline uint64_t testing_mix(uint64_t hash, const void *bytes, uint64_t n)
+{
+    const unsigned char *b = bytes;
+
+    for (uint64_t i = 0; b && i < n; i++) {
+        hash = (hash ^ b[i]) * 0x100000001b3u;
+    }
+    return hash;
+}
+
+static inline void testing_mix_piece(void *context,
+                                     const struct fsdp_piece *piece)
+{
+    uint64_t *hash = context;
+
+    *hash = testing_mix(*hash, &piece->first, sizeof(piece->first));
+    *hash = testing_mix(*hash, piece->value, piece->n * sizeof(float));
+    for (uint32_t k = 0; k < 2; k++) {
+        *hash = testing_mix(*hash, piece->state[k], piece->n * sizeof(float));
+    }
+}
+
+/* Every nth parameter, in slices of 7 elements. */
+static inline int testing_assign(const struct fsdp_engine *e,
+                                 struct fsdp_sharded *s, uint32_t nth)
+{
+    static const float value[7] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f};
+
+    for (uint32_t p = 0; p < testing.model->n_parameters; p += nth) {
+        const uint64_t numel = fsdp_numel(testing.model, p);
+
+        for (uint64_t at = 0; at < numel; at += 7) {
+            FSDP_TRY(
+                e->assign(s, p, at, numel - at < 7 ? numel - at : 7, value));
+        }
+    }
+    return FSDP_OK;
+}
+
 /* In the form that the test wants, and what is saved is shown. */
 static inline int testing_save(struct fsdp_sharded *sharded,
                                const struct fsdp_save *save)
@@ -118,6 +159,7 @@ static inline int testing_save(struct fsdp_sharded *sharded,
 
     s.form = testing.form;
     s.rank0_only = testing.rank0_only;
+    s.what = testing.what;
     s.file_bytes = testing.file_bytes;
     if (testing.into) {
         FSDP_TRY(testing.real->pieces(sharded, show_piece, NULL));
@@ -225,7 +267,7 @@ static inline int load_with(const struct loader *l, struct fsdp_env *env)
 
     case_options(l->c, &o);
     o.optimizer = l->optimizer;
-    if (testing.rank0_has && env->rank > 0) {
+    if (testing.none_has || (testing.rank0_has && env->rank > 0)) {
         model.initial = NULL;
     }
     status =

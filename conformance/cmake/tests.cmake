@@ -203,7 +203,9 @@ unit(conformance/run/allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
     WITH ${here}/run/fault_testing.c)
 unit(conformance/run/thaw_allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
     WITH ${here}/run/fault_testing.c)
-foreach(test allocation_test thaw_allocation_test)
+unit(conformance/checkpoint/checkpoint_allocation_test.c
+    LINK fsdp-run fsdp-ref fsdp-impl-all WITH ${here}/run/fault_testing.c)
+foreach(test allocation_test thaw_allocation_test checkpoint_allocation_test)
     target_link_options(${test} PRIVATE
         -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
         -Wl,--wrap=free)
@@ -213,7 +215,7 @@ target_link_options(allocation_test PRIVATE -Wl,--wrap=pthread_create)
 # ---- Checkpoints ----
 file(GLOB checkpoint_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/checkpoint/checkpoint_*_test.c)
-list(FILTER checkpoint_tests EXCLUDE REGEX "durability|erase")
+list(FILTER checkpoint_tests EXCLUDE REGEX "durability|erase|allocation")
 foreach(file ${checkpoint_tests})
     unit(${file} LINK fsdp-run fsdp-ref fsdp-impl-all)
 endforeach()
@@ -221,6 +223,10 @@ endforeach()
 # Each call that reads fails in turn, and those that make a place to keep things.
 target_link_options(checkpoint_replace_test PRIVATE
     -Wl,--wrap=pread,--wrap=pwrite,--wrap=openat,--wrap=open)
+
+# Each call that reads, or keeps what is there, may kill.
+target_link_options(checkpoint_kill_test PRIVATE
+    -Wl,--wrap=pread,--wrap=pwrite)
 
 # Each call that writes fails in turn, or kills.
 foreach(name checkpoint_durability_test checkpoint_erase_test)

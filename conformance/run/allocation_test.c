@@ -332,6 +332,33 @@ static void unsharded(void **state)
     fail_all(odd(CASE_FULL_SHARD, 3), fsdp_unsharded_engine(), "unsharded");
 }
 
+/* A model that has no values, or rank 0 alone has them, and its filling. */
+static void filled(const struct fsdp_engine *engine)
+{
+    static const char *const id[] = {
+        "mlp.odd.natural.full-shard.k2.flat.layer.rank.s.sgd.deferred-fill",
+        "mlp.odd.natural.full-shard.k2.flat.layer.rank.s.sgd.rank0-fill"};
+
+    for (uint32_t i = 0; i < 2; i++) {
+        struct run_case c;
+
+        assert_true(case_of_id(id[i], &c));
+        fail_all(c, engine, strrchr(id[i], '.') + 1);
+    }
+}
+
+static void filled_ref(void **state)
+{
+    (void)state;
+    filled(fsdp_ref_engine());
+}
+
+static void filled_impl(void **state)
+{
+    (void)state;
+    filled(fsdp_impl_engine());
+}
+
 static int is_wrapped(void **state)
 {
     (void)state;
@@ -347,10 +374,9 @@ static int is_wrapped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_shard),
-        cmocka_unit_test(no_shard),
-        cmocka_unit_test(optimized),
-        cmocka_unit_test(unsharded),
+        cmocka_unit_test(full_shard), cmocka_unit_test(no_shard),
+        cmocka_unit_test(optimized),  cmocka_unit_test(unsharded),
+        cmocka_unit_test(filled_ref), cmocka_unit_test(filled_impl),
     };
 
     return cmocka_run_group_tests(tests, is_wrapped, NULL) != 0;

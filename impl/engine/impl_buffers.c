@@ -47,38 +47,32 @@ static void cast(uint64_t n, uint32_t from, const void *x, uint32_t to, void *y)
     }
 }
 
-/* The same bytes, if both are one dtype; else cast in host memory. */
-static int move(struct fsdp_sharded *s, uint32_t b, void *stored, bool out)
+static int copy(struct fsdp_sharded *s, uint32_t b, void *resting, bool out)
 {
     const struct fsdp_device *d = s->env->device;
     const struct impl_buffer *x = &s->buffer[b];
-    const uint32_t dtype = s->model->buffer_dtype[b];
-    const uint64_t n = s->model->buffer_numel[b];
-    void *between = stored;
-    int status = FSDP_OK;
 
-    if (x->dtype != dtype) {
-        between = malloc(resting_bytes(s, b) + 1);
-        if (!between) {
-            return impl_out_of_memory(s->env);
-        }
-    }
-    if (between != stored && !out) {
-        cast(n, dtype, stored, x->dtype, between);
-    }
     /* What the model wrote last may still be on its way. */
-    status = d->copy(d->self, s->env->compute, out ? between : x->p,
-                     out ? x->p : between, resting_bytes(s, b));
-    if (status == FSDP_OK) {
-        status = d->sync(d->self, s->env->compute);
+    FSDP_TRY(d->copy(d->self, s->env->compute, out ? resting : x->p,
+                     out ? x->p : resting, resting_bytes(s, b)));
+    return d->sync(d->self, s->env->compute);
+}
+
+void *impl_rest_buffer(struct fsdp_sharded *s, uint32_t b, void *stored)
+{
+    const uint32_t dtype = s->model->buffer_dtype[b];
+    void *resting;
+
+    if (s->buffer[b].dtype == dtype) {
+        return stored;
     }
-    if (status == FSDP_OK && between != stored && out) {
-        cast(n, x->dtype, between, dtype, stored);
+    resting = malloc(resting_bytes(s, b) + 1);
+    if (resting) {
+        cast(s->model->buffer_numel[b], dtype, stored, s->buffer[b].dtype,
+             resting);
     }
-    if (between != stored) {
-        free(between);
-    }
-    return status;
+    free(stored);
+    return resting;
 }
 
 static int make(struct fsdp_sharded *s, uint32_t b)
@@ -98,7 +92,9 @@ static int make(struct fsdp_sharded *s, uint32_t b)
                                        model->buffer_numel[b], stored);
     }
     if (status == FSDP_OK) {
-        status = move(s, b, stored, false);
+        stored = impl_rest_buffer(s, b, stored);
+        status =
+            stored ? copy(s, b, stored, false) : impl_out_of_memory(s->env);
     }
     free(stored);
     return status;
@@ -161,10 +157,23 @@ void *impl_stored_buffer(struct fsdp_sharded *s, uint32_t b)
 
 int impl_read_buffer(struct fsdp_sharded *s, uint32_t b, void *stored)
 {
-    return move(s, b, stored, true);
+    const uint32_t dtype = s->model->buffer_dtype[b];
+    void *resting =
+        s->buffer[b].dtype == dtype ? stored : malloc(resting_bytes(s, b) + 1);
+    int status =
+        resting ? copy(s, b, resting, true) : impl_out_of_memory(s->env);
+
+    if (resting && resting != stored) {
+        if (status == FSDP_OK) {
+            cast(s->model->buffer_numel[b], s->buffer[b].dtype, resting, dtype,
+                 stored);
+        }
+        free(resting);
+    }
+    return status;
 }
 
-int impl_write_buffer(struct fsdp_sharded *s, uint32_t b, void *stored)
+int impl_write_buffer(struct fsdp_sharded *s, uint32_t b, void *resting)
 {
-    return move(s, b, stored, false);
+    return copy(s, b, resting, false);
 }

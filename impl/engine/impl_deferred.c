@@ -17,6 +17,10 @@ int impl_defer(struct fsdp_sharded *s)
         return FSDP_OK;
     }
     s->deferred = true;
+    s->lacking = calloc(s->env->world, sizeof(*s->lacking));
+    if (!s->lacking) {
+        return impl_out_of_memory(s->env);
+    }
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         s->unit[u].lacks =
             calloc(s->unit[u].chunk / BITS + 1, sizeof(uint64_t));
@@ -58,16 +62,13 @@ static bool lacks(const struct fsdp_sharded *s, uint32_t p)
 static int least_of_all(const struct fsdp_sharded *s, uint32_t *first)
 {
     const uint32_t mine = *first;
-    uint32_t *all = calloc(s->env->world, sizeof(*all));
-    int status =
-        all ? s->env->exchange(s->env->exchange_self, &mine, sizeof(mine), all)
-            : impl_out_of_memory(s->env);
 
-    for (uint32_t r = 0; status == FSDP_OK && r < s->env->world; r++) {
-        *first = all[r] < *first ? all[r] : *first;
+    FSDP_TRY(s->env->exchange(s->env->exchange_self, &mine, sizeof(mine),
+                              s->lacking));
+    for (uint32_t r = 0; r < s->env->world; r++) {
+        *first = s->lacking[r] < *first ? s->lacking[r] : *first;
     }
-    free(all);
-    return status;
+    return FSDP_OK;
 }
 
 int impl_check_filled(struct fsdp_sharded *s, const char *where, bool any_rank)

@@ -131,7 +131,8 @@ static int rest(struct fsdp_sharded *s)
     return s->env->device->sync(s->env->device->self, NULL);
 }
 
-/* What is loaded of buffers waits in host memory until all else is there. */
+/* What is loaded of buffers waits in host memory, as it will rest, until all
+ * else is there. */
 static int fetch_buffers(struct fsdp_sharded *s, struct checkpoint *c,
                          void **stored, char *why)
 {
@@ -146,6 +147,10 @@ static int fetch_buffers(struct fsdp_sharded *s, struct checkpoint *c,
         }
         FSDP_TRY(checkpoint_read(c, s->model->buffer_name[b], 0,
                                  s->model->buffer_numel[b], stored[b], why));
+        stored[b] = impl_rest_buffer(s, b, stored[b]);
+        if (!stored[b]) {
+            return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        }
     }
     return FSDP_OK;
 }
@@ -160,10 +165,11 @@ static int take_buffers(struct fsdp_sharded *s, void **stored)
     return FSDP_OK;
 }
 
-static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **stored)
+static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **stored,
+                   const uint64_t *own)
 {
     const struct impl_checkpoints *forms = s->checkpoints;
-    char why[CHECKPOINT_WHY_BYTES] = "no memory, or a device without rest";
+    char why[CHECKPOINT_WHY_BYTES] = "the device does not come to rest";
     struct replaced x = {s,
                          checkpoint_is_local(c) ? &forms->flat : &forms->named};
     const struct checkpoint_target target = {
@@ -172,8 +178,7 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **stored)
         write_held,
         s->steps == 0 && !s->loaded && s->model->initial ? remake : NULL};
     struct checkpoint_kept kept = {0};
-    uint64_t *own = copy_steps(s);
-    int status = own ? rest(s) : FSDP_ERR_NOMEM;
+    int status = rest(s);
 
     if (status == FSDP_OK) {
         status = fetch_buffers(s, c, stored, why);
@@ -195,7 +200,6 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **stored)
         status = status == FSDP_OK ? impl_drop_gradients(s) : status;
     }
     checkpoint_kept_release(&kept);
-    free(own);
     return status;
 }
 
@@ -208,8 +212,9 @@ int impl_load(struct fsdp_sharded *s, const char *directory)
 
 int impl_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
 {
-    struct checkpoint *c;
+    struct checkpoint *c = NULL;
     void **stored;
+    uint64_t *own;
     int status;
 
     if (s->sequence || s->all_unsharded ||
@@ -217,16 +222,24 @@ int impl_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.load",
                          "only at rest, and not while a save is under way");
     }
-    FSDP_TRY(impl_checkpoints(s));
-    FSDP_TRY(checkpoint_load_open(
-        s->env, how->directory, &s->checkpoints->named.table,
-        &s->checkpoints->flat.table, how->lenient != 0, &c));
     stored = calloc(s->model->n_buffers + (size_t)1, sizeof(*stored));
-    status = stored ? replace(s, c, stored) : impl_out_of_memory(s->env);
+    own = copy_steps(s);
+    status = stored && own ? impl_checkpoints(s) : FSDP_ERR_NOMEM;
+    /* It is all ranks that load, or none. */
+    status = checkpoint_agree(s->env, "impl.load", status, "out of memory");
+    if (status == FSDP_OK && stored && s->checkpoints) {
+        status = checkpoint_load_open(
+            s->env, how->directory, &s->checkpoints->named.table,
+            &s->checkpoints->flat.table, how->lenient != 0, &c);
+        if (status == FSDP_OK) {
+            status = replace(s, c, stored, own);
+        }
+    }
     for (uint32_t b = 0; stored && b < s->model->n_buffers; b++) {
         free(stored[b]);
     }
     free(stored);
+    free(own);
     checkpoint_close(c);
     return status;
 }

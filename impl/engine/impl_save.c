@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    WRITER_BYTES = 16 << 20 /* a thread's stack, and what it writes through */
+};
+
 /* ---- What this rank holds ------------------------------------------------ */
 
 static bool hold(struct impl_holding *h, const struct checkpoint_slice *slice,
@@ -137,16 +141,16 @@ int impl_checkpoints(struct fsdp_sharded *s)
     if (c) {
         release_holding(&c->named);
         release_holding(&c->flat);
-        c->changed = false;
+        c->changed = true; /* until all is there */
         status = hold_named(s, &c->named, why);
     }
     if (status == FSDP_OK) {
         status = hold_flat(s, &c->flat);
     }
     if (status != FSDP_OK) {
-        impl_checkpoints_release(s);
         return impl_fail(s->env, status, "impl.checkpoint", "%s", why);
     }
+    c->changed = false;
     return FSDP_OK;
 }
 
@@ -177,21 +181,27 @@ void impl_checkpoints_release(struct fsdp_sharded *s)
 
 /* ---- The snapshot -------------------------------------------------------- */
 
+/* NULL: there is none, or nothing is left behind it for who writes it. */
+static float *snapshot_room(uint64_t n)
+{
+    float *room = malloc(n * sizeof(*room) + WRITER_BYTES);
+    float *fits = room ? realloc(room, n * sizeof(*room) + 1) : NULL;
+
+    if (!fits) {
+        free(room);
+    }
+    return fits;
+}
+
 /* On the compute stream, which makes what rests; finished on return. */
 static int take_snapshot(struct fsdp_sharded *s)
 {
     struct impl_checkpoints *c = s->checkpoints;
     const struct impl_holding *h = c->saved;
     const struct fsdp_device *d = s->env->device;
-    const uint64_t bytes = h->sum * sizeof(*c->snapshot);
 
-    c->snapshot = malloc(bytes + 1);
-    if (!c->snapshot) {
-        return impl_fail(s->env, FSDP_ERR_NOMEM, "impl.save_begin",
-                         "no host memory for a snapshot of %llu bytes",
-                         (unsigned long long)bytes);
-    }
-    for (uint32_t i = 0; i < h->n; i++) {
+    c->snapshot = snapshot_room(h->sum);
+    for (uint32_t i = 0; c->snapshot && i < h->n; i++) {
         if (checkpoint_saves(c->saving, h->slice[i].entry)) {
             FSDP_TRY(d->copy(d->self, s->env->compute, c->snapshot + h->in[i],
                              h->at[i], h->slice[i].n * sizeof(*c->snapshot)));
@@ -200,13 +210,21 @@ static int take_snapshot(struct fsdp_sharded *s)
     return d->sync(d->self, s->env->compute);
 }
 
-static int read_snapshot(void *context, uint32_t i, uint64_t at, uint64_t n,
-                         float *to)
+/* Without a snapshot: from where it rests. */
+static int read_saved(void *context, uint32_t i, uint64_t at, uint64_t n,
+                      float *to)
 {
-    const struct impl_checkpoints *c = context;
+    const struct fsdp_sharded *s = context;
+    const struct impl_checkpoints *c = s->checkpoints;
+    const struct fsdp_device *d = s->env->device;
 
-    memcpy(to, c->snapshot + c->saved->in[i] + at, n * sizeof(*to));
-    return FSDP_OK;
+    if (c->snapshot) {
+        memcpy(to, c->snapshot + c->saved->in[i] + at, n * sizeof(*to));
+        return FSDP_OK;
+    }
+    FSDP_TRY(d->copy(d->self, s->env->compute, to, c->saved->at[i] + at,
+                     n * sizeof(*to)));
+    return d->sync(d->self, s->env->compute);
 }
 
 static void *write_snapshot(void *context)
@@ -350,8 +368,8 @@ static int begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     request.table = &c->saved->table;
     request.source = (struct checkpoint_source){.slice = c->saved->slice,
                                                 .n = c->saved->n,
-                                                .read = read_snapshot,
-                                                .context = c};
+                                                .read = read_saved,
+                                                .context = s};
     status = begin_with(s, &request);
     free(own);
     return status;
@@ -362,6 +380,7 @@ int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     struct impl_checkpoints *c;
     bool alone = save->form == FSDP_SAVE_FULL && save->rank0_only;
     bool owner = s->env->rank < s->shards; /* of the first replica */
+    bool waits = true;                     /* what rests may change at once */
 
     FSDP_TRY(check_state(s));
     FSDP_TRY(impl_check_filled(s, "impl.save_begin", true));
@@ -375,10 +394,12 @@ int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
         FSDP_TRY(impl_gather_full(s));
     } else if (owner) {
         FSDP_TRY(take_snapshot(s));
+        waits = c->snapshot != NULL;
     }
-    c->writes =
-        pthread_create(&c->writer, NULL, write_snapshot, c->saving) == 0;
-    if (!c->writes) { /* no thread is to be had: then now */
+    c->writes = waits && pthread_create(&c->writer, NULL, write_snapshot,
+                                        c->saving) == 0;
+    if (!c->writes) { /* no memory for it, or no thread is to be had: then now
+                       */
         checkpoint_write(c->saving);
     }
     return FSDP_OK;

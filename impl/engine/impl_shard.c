@@ -70,24 +70,33 @@ void impl_take_plans(struct fsdp_sharded *s, struct impl_plan *plan)
     s->stages = 0; /* of the plans before */
 }
 
+static int open_stream(const struct fsdp_sharded *s, const char *name,
+                       struct fsdp_stream **out)
+{
+    const struct fsdp_device *d = s->env->device;
+    const int status = d->stream_open(d->self, name, out);
+
+    return status == FSDP_OK ? FSDP_OK
+                             : impl_fail(s->env, status, "impl.shard",
+                                         "the device has no stream %s", name);
+}
+
 /* A device without streams has finished on return, all of it in order. */
 static int open_streams(struct fsdp_sharded *s)
 {
-    const struct fsdp_device *d = s->env->device;
-
     if (!s->env->compute) {
         return FSDP_OK;
     }
     if (s->shards > 1) {
-        FSDP_TRY(d->stream_open(d->self, "all-gather", &s->gathering));
+        FSDP_TRY(open_stream(s, "all-gather", &s->gathering));
     }
     if (s->replicas > 1) {
-        FSDP_TRY(d->stream_open(d->self, "all-reduce", &s->replicating));
+        FSDP_TRY(open_stream(s, "all-reduce", &s->replicating));
     }
     s->last = s->replicating;
     s->reducing = s->replicating;
     if (s->shards > 1) {
-        FSDP_TRY(d->stream_open(d->self, "reduce-scatter", &s->reducing));
+        FSDP_TRY(open_stream(s, "reduce-scatter", &s->reducing));
     }
     if (!s->reducing) { /* alone: another stream would only cost waits */
         s->reducing = s->env->compute;
@@ -96,8 +105,8 @@ static int open_streams(struct fsdp_sharded *s)
         s->last = s->reducing;
     }
     if (s->brings || s->lands) {
-        FSDP_TRY(d->stream_open(d->self, "host->device", &s->bringing));
-        FSDP_TRY(d->stream_open(d->self, "device->host", &s->landing));
+        FSDP_TRY(open_stream(s, "host->device", &s->bringing));
+        FSDP_TRY(open_stream(s, "device->host", &s->landing));
     }
     return FSDP_OK;
 }
@@ -266,6 +275,7 @@ void impl_destroy(struct fsdp_sharded *s)
     for (uint32_t u = 0; s->unit && u < s->units.n_units; u++) {
         free(s->unit[u].lacks);
     }
+    free(s->lacking);
     impl_slots_release(s);
     impl_release_buffers(s);
     impl_release_plans(s, s->plan);

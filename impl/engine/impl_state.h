@@ -272,11 +272,12 @@ struct fsdp_sharded {
     uint32_t *in_backward;   /* [n_modules]: 1 + its point, or 0 */
 
     struct impl_early early;
-    uint64_t steps; /* of the optimizer, of those that changed anything */
-    bool loaded;    /* or assigned, or sent: not to be made here again */
-    bool rank0;     /* no other rank has the initial values */
-    bool deferred;  /* some rank may lack values */
-    bool torn;      /* a load failed half way: only another one helps */
+    uint64_t steps;    /* of the optimizer, of those that changed anything */
+    bool loaded;       /* or assigned, or sent: not to be made here again */
+    bool rank0;        /* no other rank has the initial values */
+    bool deferred;     /* some rank may lack values */
+    uint32_t *lacking; /* [world]: what each rank lacks first; if deferred */
+    bool torn;         /* a load failed half way: only another one helps */
     struct impl_checkpoints *checkpoints; /* from the first save or load on */
 };
 
@@ -460,12 +461,14 @@ int impl_check_reduced(const struct fsdp_sharded *s, const char *where);
 int impl_make_buffers(struct fsdp_sharded *s); /* with initial values */
 void impl_release_buffers(struct fsdp_sharded *s);
 int impl_buffer(struct fsdp_sharded *s, uint32_t b, struct fsdp_tensor *out);
-/* A checkpoint has it. Host memory for it there, the caller's to free; and what
- * rests, to that memory and from it. */
+/* A checkpoint has it. Host memory for it there, the caller's to free, and what
+ * rests, to that memory. */
 bool impl_persists(const struct fsdp_sharded *s, uint32_t b);
 void *impl_stored_buffer(struct fsdp_sharded *s, uint32_t b);
 int impl_read_buffer(struct fsdp_sharded *s, uint32_t b, void *stored);
-int impl_write_buffer(struct fsdp_sharded *s, uint32_t b, void *stored);
+/* Such memory becomes that of what rests; NULL: there is none. And from it. */
+void *impl_rest_buffer(struct fsdp_sharded *s, uint32_t b, void *stored);
+int impl_write_buffer(struct fsdp_sharded *s, uint32_t b, void *resting);
 
 /* ---- impl_thaw.c ---- */
 int impl_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on);

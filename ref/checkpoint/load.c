@@ -91,7 +91,8 @@ static void note_values(struct fsdp_sharded *s, const struct checkpoint *c)
     }
 }
 
-/* What the checkpoint has of each buffer that is persisted, in host memory. */
+/* What the checkpoint has of each buffer that is persisted, in host memory, as
+ * it will rest. */
 static int read_buffers(struct fsdp_sharded *s, struct checkpoint *c,
                         void **value, char *why)
 {
@@ -109,6 +110,10 @@ static int read_buffers(struct fsdp_sharded *s, struct checkpoint *c,
         }
         FSDP_TRY(
             checkpoint_read(c, model->buffer_name[b], 0, n, value[b], why));
+        value[b] = ref_rest_buffer(s, b, value[b]);
+        if (!value[b]) {
+            return checkpoint_refuse(why, FSDP_ERR_NOMEM, "out of memory");
+        }
     }
     return FSDP_OK;
 }
@@ -124,18 +129,22 @@ static int take_buffers(struct fsdp_sharded *s, void *const *value)
 }
 
 /* All ranks have found all files whole: what fails now is the system. */
-static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **value)
+static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **value,
+                   const uint64_t *own)
 {
-    char why[CHECKPOINT_WHY_BYTES] = "out of memory";
+    char why[CHECKPOINT_WHY_BYTES] = "the device does not come to rest";
     bool local = checkpoint_is_local(c);
     const struct checkpoint_target target = {
         local ? &s->checkpoints->local : &s->checkpoints->table,
         ref_checkpoint_source(s, local), local ? write_local : write_slice,
         s->steps == 0 && !s->loaded && s->model->initial ? remake : NULL};
     struct checkpoint_kept kept = {0};
-    uint64_t *own = copy_steps(s);
-    int status = own ? read_buffers(s, c, value, why) : FSDP_ERR_NOMEM;
+    /* Work may still read or write what is replaced. */
+    int status = s->env->device->sync(s->env->device->self, NULL);
 
+    if (status == FSDP_OK) {
+        status = read_buffers(s, c, value, why);
+    }
     if (status == FSDP_OK) {
         status = checkpoint_keep(c, s->env->rank, s->env->world, &kept, why);
     }
@@ -157,7 +166,6 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **value)
         kept = (struct checkpoint_kept){0};
     }
     checkpoint_kept_release(&kept);
-    free(own);
     return status;
 }
 
@@ -170,8 +178,9 @@ int ref_load(struct fsdp_sharded *s, const char *directory)
 
 int ref_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
 {
-    struct checkpoint *c;
-    void **value = NULL;
+    struct checkpoint *c = NULL;
+    void **value;
+    uint64_t *own;
     int status;
 
     if (s->sequence || s->all_unsharded ||
@@ -179,22 +188,24 @@ int ref_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.load",
                         "only at rest, and not while a save is under way");
     }
-    FSDP_TRY(ref_checkpoints(s));
-    FSDP_TRY(
-        checkpoint_load_open(s->env, how->directory, &s->checkpoints->table,
-                             &s->checkpoints->local, how->lenient != 0, &c));
-    /* Work may still read or write what is replaced. */
-    status = s->env->device->sync(s->env->device->self, NULL);
-    if (status == FSDP_OK) {
-        value = calloc(s->model->n_buffers + (size_t)1, sizeof(*value));
-        status = value ? replace(s, c, value)
-                       : ref_fail(s->env, FSDP_ERR_NOMEM, "ref.load",
-                                  "out of memory");
+    value = calloc(s->model->n_buffers + (size_t)1, sizeof(*value));
+    own = copy_steps(s);
+    status = value && own ? ref_checkpoints(s) : FSDP_ERR_NOMEM;
+    /* A rank that has no memory for it keeps all of them from it. */
+    status = checkpoint_agree(s->env, "ref.load", status, "out of memory");
+    if (status == FSDP_OK && value && s->checkpoints) {
+        status =
+            checkpoint_load_open(s->env, how->directory, &s->checkpoints->table,
+                                 &s->checkpoints->local, how->lenient != 0, &c);
+        if (status == FSDP_OK) {
+            status = replace(s, c, value, own);
+        }
     }
     for (uint32_t b = 0; value && b < s->model->n_buffers; b++) {
         free(value[b]);
     }
     free(value);
+    free(own);
     checkpoint_close(c);
     return status;
 }

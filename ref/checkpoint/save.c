@@ -158,7 +158,7 @@ int ref_checkpoints(struct fsdp_sharded *s)
         return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.checkpoint", "%s", why);
     }
     release_tables(c);
-    c->changed = false;
+    c->changed = true; /* until all is there */
     c->slice = calloc(n, sizeof(*c->slice));
     c->local_slice = calloc(n, sizeof(*c->local_slice));
     c->at = calloc(n, sizeof(*c->at));
@@ -171,10 +171,10 @@ int ref_checkpoints(struct fsdp_sharded *s)
         status = local_table(s, c);
     }
     if (status != FSDP_OK) {
-        ref_checkpoints_release(s);
         return ref_fail(s->env, status, "ref.checkpoint", "%s", why);
     }
     list_slices(s, c);
+    c->changed = false;
     return FSDP_OK;
 }
 

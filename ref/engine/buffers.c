@@ -22,25 +22,27 @@ void ref_convert_host(uint64_t n, uint32_t from, const void *x, uint32_t to,
     }
 }
 
-int ref_write_buffer(struct fsdp_sharded *s, uint32_t b, const void *stored)
+void *ref_rest_buffer(struct fsdp_sharded *s, uint32_t b, void *stored)
+{
+    const struct ref_buffer *x = &s->buffer[b];
+    void *resting = malloc(x->numel * fsdp_dtype_bytes(x->dtype) + 1);
+
+    if (resting) {
+        ref_convert_host(x->numel, s->model->buffer_dtype[b], stored, x->dtype,
+                         resting);
+    }
+    free(stored);
+    return resting;
+}
+
+int ref_write_buffer(struct fsdp_sharded *s, uint32_t b, const void *resting)
 {
     const struct fsdp_device *d = s->env->device;
     const struct ref_buffer *x = &s->buffer[b];
-    const uint64_t bytes = x->numel * fsdp_dtype_bytes(x->dtype);
-    void *resting = malloc(bytes + 1);
-    int status;
 
-    if (!resting) {
-        return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.buffer", "out of memory");
-    }
-    ref_convert_host(x->numel, s->model->buffer_dtype[b], stored, x->dtype,
-                     resting);
-    status = d->copy(d->self, s->env->compute, x->data, resting, bytes);
-    if (status == FSDP_OK) {
-        status = d->sync(d->self, s->env->compute);
-    }
-    free(resting);
-    return status;
+    FSDP_TRY(d->copy(d->self, s->env->compute, x->data, resting,
+                     x->numel * fsdp_dtype_bytes(x->dtype)));
+    return d->sync(d->self, s->env->compute);
 }
 
 int ref_read_buffer(struct fsdp_sharded *s, uint32_t b, void *stored)
@@ -84,7 +86,10 @@ static int make(struct fsdp_sharded *s, uint32_t b)
         status = model->initial_buffer(model->context, b, 0, x->numel, value);
     }
     if (status == FSDP_OK) {
-        status = ref_write_buffer(s, b, value);
+        value = ref_rest_buffer(s, b, value);
+        status = value ? ref_write_buffer(s, b, value)
+                       : ref_fail(s->env, FSDP_ERR_NOMEM, "ref.buffer",
+                                  "out of memory");
     }
     free(value);
     return status;

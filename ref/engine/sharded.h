@@ -234,8 +234,10 @@ int ref_check_reduced(const struct fsdp_sharded *s, const char *where);
 int ref_make_buffers(struct fsdp_sharded *s, const struct fsdp_units *units);
 void ref_drop_buffers(struct fsdp_sharded *s);
 int ref_buffer(struct fsdp_sharded *s, uint32_t b, struct fsdp_tensor *out);
-/* From, and to, host memory, in the dtype that it is stored in. */
-int ref_write_buffer(struct fsdp_sharded *s, uint32_t b, const void *stored);
+/* Takes host memory, in the dtype that it is stored in, and gives what rests of
+ * it; NULL: no memory. Writes what rests; reads it, as it is stored. */
+void *ref_rest_buffer(struct fsdp_sharded *s, uint32_t b, void *stored);
+int ref_write_buffer(struct fsdp_sharded *s, uint32_t b, const void *resting);
 int ref_read_buffer(struct fsdp_sharded *s, uint32_t b, void *stored);
 
 /* thaw.c */
