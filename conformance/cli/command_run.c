@@ -300,7 +300,7 @@ static int check_fail_fast(const struct arguments *a)
 static int check_scripts(const struct arguments *a)
 {
     if (a->n_scripts &&
-        (a->adapter || a->script || a->fixtures || a->n_seeds || a->n_shards ||
+        (a->script || a->fixtures || a->n_seeds || a->n_shards ||
          a->cases.n + a->workloads.n + a->strategies.n + a->n_ranks +
                  a->requirements.n >
              0 ||
@@ -308,9 +308,9 @@ static int check_scripts(const struct arguments *a)
          a->record_only || a->dry_run || a->cover || a->world == WORLD_MPI)) {
         fprintf(stderr, "fsdp-cts run: --scripts N draws cases of its own, and "
                         "keeps nothing: of the other options it takes "
-                        "--engine, --mutant, --seed, --jobs, --timeout, --text "
-                        "and --quiet; for more: --script ID; to see them: "
-                        "fsdp-cts list scripts --draw N\n");
+                        "--engine, --adapter, --mutant, --seed, --jobs, "
+                        "--timeout, --text and --quiet; for more: --script "
+                        "ID; to see them: fsdp-cts list scripts --draw N\n");
         return EXIT_USAGE;
     }
     return 0;

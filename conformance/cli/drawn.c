@@ -8,6 +8,7 @@
 
 #include "cli/records_folder.h"
 #include "cli/rerun.h"
+#include "cli/run_cases.h"
 #include "run/supervise.h"
 
 #include <pthread.h>
@@ -49,7 +50,11 @@ int drawn_ask(struct drawn *d, struct fsdp_error *error)
     job.cases = &c;
     job.n_cases = 1;
     job.records = folder.path;
-    for (uint32_t i = 0; i < d->n_engines && status == FSDP_OK; i++) {
+    if (status == FSDP_OK && d->a->adapter) {
+        status = drawn_ask_adapter(d, folder.path, error);
+    }
+    for (uint32_t i = 0;
+         i < d->n_engines && status == FSDP_OK && !d->a->adapter; i++) {
         struct supervise_engine said = {.known = false};
 
         job.engine = d->engine[i].name;
@@ -120,7 +125,10 @@ static void add(struct batch *b, uint64_t seed, const char *const *claims)
     if (script_draw(seed, &drawn, &error) == FSDP_OK &&
         script_project(&drawn, claims, &b->mask[n], &error) == FSDP_OK &&
         keep_what_is_played(&drawn, &b->mask[n]) &&
-        drawn_case(&drawn, &b->mask[n], &b->cases.c[n])) {
+        (!b->d->a->adapter ||
+         drawn_left_for_adapter(b->d, &drawn, &b->mask[n])) &&
+        drawn_case(&drawn, &b->mask[n], &b->cases.c[n]) &&
+        (!b->d->a->adapter || drawn_is_claimed(b->d, &b->cases.c[n]))) {
         b->seed[n] = seed;
         b->cases.n++;
     } else {
@@ -162,7 +170,10 @@ static int run_batch(struct drawn *d, struct batch *batch, const char *records,
         job.cases = cases->c;
         job.n_cases = cases->n;
         if (cases->n > 0) {
-            status = supervise(&job, &said, error);
+            status = d->a->adapter
+                         ? run_cases_by_adapter(d->a, cases, d->text,
+                                                job.records, NULL, error)
+                         : supervise(&job, &said, error);
         }
         for (uint32_t k = 0; k < cases->n && status == FSDP_OK; k++) {
             status = case_list_add(&all, &cases->c[k]);

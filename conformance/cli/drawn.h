@@ -7,17 +7,18 @@
 #define FSDP_CTS_DRAWN_H
 
 #include "cli/trial.h"
+#include "run/adapter_claims.h"
 #include "script/script_mask.h"
 
 enum {
-    DRAWN_MAX_CLAIMS = 64,
+    DRAWN_MAX_CLAIMS = 255,
     DRAWN_BATCH = 50 /* scripts */
 };
 
 /* An engine, and what came of its scripts. */
 struct drawn_engine {
     const char *name;  /* or path */
-    char claims[1024]; /* separated by spaces; as a worker said */
+    char claims[4096]; /* separated by spaces; as a worker said */
     bool plays;        /* it claims `scripts` */
     uint32_t played, failed;
     uint32_t left_out; /* of which nothing is left for what it claims */
@@ -39,6 +40,7 @@ struct drawn {
     uint32_t shrink; /* seconds for making a failing one smaller */
     struct drawn_engine engine[ARGUMENTS_MAX];
     uint32_t n_engines;
+    struct adapter_claims adapter; /* with --adapter, the one engine */
 };
 
 /* Asks the engines what they claim, by sharding a small model. OK, or as
@@ -54,6 +56,16 @@ void drawn_print(const struct drawn *d);
 void drawn_print_failing(const struct drawn *d);
 /* The exit code of all of it. */
 int drawn_code(const struct drawn *d);
+
+/* drawn_adapter.c, of a run with --adapter: what it claims, as drawn_ask; in a
+ * folder that exists. */
+int drawn_ask_adapter(struct drawn *d, const char *records,
+                      struct fsdp_error *error);
+/* Takes from a mask what the adapter cannot be asked, beside what
+ * script_project takes. False: nothing is left. */
+bool drawn_left_for_adapter(const struct drawn *d, const struct script *drawn,
+                            struct script_mask *m);
+bool drawn_is_claimed(const struct drawn *d, const struct run_case *c);
 
 /* drawn_run.c: `run --scripts N`; an exit code. */
 int drawn_alone(const struct arguments *a, const struct text *text);

@@ -14,6 +14,7 @@ enum {
     BESIDE = 200,        /* scripts of each engine, at least */
     BESIDE_SECONDS = 10, /* and as many more as they take */
     SHRINK_SECONDS = 60,
+    SHRINK_ADAPTER_SECONDS = 300, /* it is started for each try */
 };
 
 static int say(const struct fsdp_error *error, int status)
@@ -34,8 +35,10 @@ static int play(const struct arguments *a, const struct text *text,
 
     d->a = a;
     d->text = text;
-    d->shrink = a->quiet ? 0 : SHRINK_SECONDS;
-    d->n_engines = a->engines.n;
+    d->shrink = a->quiet     ? 0
+                : a->adapter ? SHRINK_ADAPTER_SECONDS
+                             : SHRINK_SECONDS;
+    d->n_engines = a->adapter ? 1 : a->engines.n;
     for (uint32_t i = 0; i < a->engines.n; i++) {
         d->engine[i].name = a->engines.name[i];
     }

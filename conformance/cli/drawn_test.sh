@@ -95,4 +95,44 @@ refused 'generator 1 drew it' --script script.1.19.30b-2-008
 refused 'generator 99 drew it' --script script.99.1
 refused 'a drawn script is' --script script.2.x
 
-finish 16
+# An adapter that plays nothing looks at what it is asked.
+cat >adapter.py <<'END'
+import json
+import sys
+
+CLAIMS = ["per-parameter", "flat", "full-shard", "fold-any", "sgd", "eval",
+          "no-sync", "scripts", "workload-mlp", "wrap-layer"]
+verb, job = sys.argv[1:]
+if verb == "claims":
+    with open(job + "/claims.json", "w") as f:
+        json.dump({"version": 1, "engine": "looks", "engine_version": "1",
+                   "claims": CLAIMS}, f)
+else:
+    with open("asked", "a") as f:
+        for name in json.load(open(job + "/cases.json"))["cases"]:
+            case = json.load(open(f"{job}/{name}/case.json"))
+            text = case["script"]
+            print("clean" if case["case"]["workload"] == "mlp" and
+                  case["case"]["strategy"] == "full-shard" and not any(
+                      word in text for word in
+                      (" at ", ";! ", ";clip ", ";save ", ";again", ";unshard",
+                       "until", ";assign ", "scale ")) else text, file=f)
+END
+if command -v python3 >/dev/null; then
+    run adapter --adapter 'python3 adapter.py' --scripts 40 --seed 1
+    why=$([ "$code" -eq 2 ] || echo "code $code: $(head -c 300 adapter.err)"
+        grep -q '^looks: .* 0 of them fail.*without a verdict' adapter ||
+            echo "says $(head -c 300 adapter)")
+    result 'an adapter without records has no verdict of scripts' "$why"
+    why=$([ "$(grep -c . asked)" -ge 10 ] || echo "asked $(grep -c . asked)"
+        grep -v '^clean$' asked)
+    result 'it is asked what it claims' "$why"
+    : >asked
+    run one --adapter 'python3 adapter.py' --script 'script 1;--;pass 0.0 s' \
+        --case mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd
+    result 'and a script of ours' "$([ "$(cat asked)" = clean ] ||
+        cat one.err)"
+    finish 19
+else
+    finish 16
+fi

@@ -23,19 +23,23 @@ int run_cases_say(const struct fsdp_error *error, int status)
 
 /* An adapter starts a program of its own, and often a slow one: it may be
  * silent for ten times as long as a case of ours. */
-static int run_adapter(const struct arguments *a, const struct case_list *cases,
-                       const struct text *text, const char *records,
-                       struct case_list *claimed, struct fsdp_error *error)
+int run_cases_by_adapter(const struct arguments *a,
+                         const struct case_list *cases, const struct text *text,
+                         const char *records, struct case_list *claimed,
+                         struct fsdp_error *error)
 {
+    struct case_list all = {NULL, 0};
     const struct adapter_job job = {.command = a->adapter,
                                     .records = records,
                                     .cases = cases,
                                     .text = text,
                                     .timeout_ms = a->timeout_ms * 10,
-                                    .quiet = a->quiet,
-                                    .claimed = claimed};
+                                    .quiet = a->quiet || !claimed,
+                                    .claimed = claimed ? claimed : &all};
+    const int status = adapter_run(&job, error);
 
-    return adapter_run(&job, error);
+    manifest_release(&all);
+    return status;
 }
 
 /* From engine i on: the run was stopped before. */
@@ -126,8 +130,8 @@ int run_cases(const struct arguments *a, struct engine_folders *engines,
     int status = clear_all(engines, e, &error);
 
     if (status == FSDP_OK && a->adapter) {
-        status = run_adapter(a, e->cases, e->text, engines->of[0].records,
-                             &claimed, &error);
+        status = run_cases_by_adapter(a, e->cases, e->text,
+                                      engines->of[0].records, &claimed, &error);
         times_note(times, "record", "adapter", began);
     } else if (status == FSDP_OK) {
         status = run_engines(a, engines, e, &seals, times, &error);

@@ -29,4 +29,11 @@ int run_cases_say(const struct fsdp_error *error, int status);
 int run_cases(const struct arguments *a, struct engine_folders *engines,
               struct evaluate_input *e, struct times *times);
 
+/* Records of cases by the adapter of these arguments. As adapter_run; `claimed`
+ * is NULL where it claims them all: then it says nothing while it plays. */
+int run_cases_by_adapter(const struct arguments *a,
+                         const struct case_list *cases, const struct text *text,
+                         const char *records, struct case_list *claimed,
+                         struct fsdp_error *error);
+
 #endif

@@ -220,8 +220,8 @@ int selection_of_script(const struct arguments *a, struct case_list *out)
     char *text;
     int code;
 
-    if (a->n_seeds || a->fixtures || a->adapter) {
-        return refuse("not with --seeds, --fixtures or --adapter");
+    if (a->n_seeds || a->fixtures) {
+        return refuse("not with --seeds or --fixtures");
     }
     text = read_text(a->script);
     code = text ? select_case(a, text, &s, out) : EXIT_USAGE;

@@ -5,6 +5,7 @@
 #include "cli/trial.h"
 
 #include "cli/records_folder.h"
+#include "cli/run_cases.h"
 #include "run/supervise.h"
 
 #include <time.h>
@@ -20,7 +21,9 @@ static int run_all(const struct trial *t, const struct case_list *cases,
     job.n_cases = cases->n;
     job.records = records;
     job.engine = t->engine;
-    FSDP_TRY(supervise(&job, &said, &error));
+    FSDP_TRY(t->a->adapter ? run_cases_by_adapter(t->a, cases, t->text, records,
+                                                  NULL, &error)
+                           : supervise(&job, &said, &error));
     return supervise_baselines(&job, cases, &error);
 }
 

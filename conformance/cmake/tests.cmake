@@ -278,6 +278,7 @@ set_tests_properties(fuzz fuzz.self-test PROPERTIES LABELS unit TIMEOUT 600
 
 # ---- Probes ----
 include(${here}/tools/probes/probes_tests.cmake)
+include(${here}/tools/order/order.cmake)
 
 # ---- A model of one's own ----
 unit(conformance/tools/check/own_judge_test.c LINK fsdp-check)

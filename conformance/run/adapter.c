@@ -210,6 +210,29 @@ static int start(struct adapter *a, bool *done, struct fsdp_error *error)
     return FSDP_OK;
 }
 
+int adapter_ask(const struct adapter_job *job, struct adapter_claims *out,
+                struct fsdp_error *error)
+{
+    struct adapter *a = calloc(1, sizeof(*a));
+    int status = a ? FSDP_OK : FSDP_ERR_NOMEM;
+
+    if (status == FSDP_OK) {
+        a->job = job;
+        status = open_folder(a, error);
+    }
+    if (status == FSDP_OK) {
+        status = ask_claims(a, error);
+    }
+    if (status == FSDP_OK) {
+        *out = a->claims;
+        for (uint32_t i = 0; i < out->n; i++) {
+            out->list[i] = out->claim[i]; /* its own */
+        }
+    }
+    free(a);
+    return status;
+}
+
 int adapter_run(const struct adapter_job *job, struct fsdp_error *error)
 {
     struct adapter *a = calloc(1, sizeof(*a));

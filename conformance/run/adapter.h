@@ -13,6 +13,7 @@
 
 #include "cases/case.h"
 #include "models/text.h"
+#include "run/adapter_claims.h"
 
 struct adapter_job {
     const char *command; /* for the shell */
@@ -34,5 +35,9 @@ struct adapter_job {
  * IO, NOMEM.
  */
 int adapter_run(const struct adapter_job *job, struct fsdp_error *error);
+
+/* What it claims; of the job no cases are looked at. As adapter_run. */
+int adapter_ask(const struct adapter_job *job, struct adapter_claims *out,
+                struct fsdp_error *error);
 
 #endif

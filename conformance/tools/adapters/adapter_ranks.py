@@ -3,6 +3,7 @@
 of an adapter for PyTorch."""
 
 import argparse
+import gc
 import importlib
 import json
 import multiprocessing
@@ -158,6 +159,7 @@ def main(engine):
         return
     # Optimizers and units want it; else each rank imports it for a second.
     importlib.import_module("torch._dynamo")
+    gc.freeze()  # what is imported is no garbage: each rank looks for some
     job = read_json(os.path.join(a.job, "cases.json"))
     for name in job["cases"]:
         run_case(engine, Case(os.path.join(a.job, name)), job["records"],

@@ -290,12 +290,18 @@ class ScriptedRun:
         self.life.summon(self.at)
 
     def play_unshard(self, a):
+        """All at once is shown by a summon alone."""
         if a.number == ALL:
-            raise ValueError("unshard_all without its reshard_all")
+            self.whole = self.engine.summon(self.life)
+            self.whole.__enter__()
+            return
         self.engine.unshard_unit(self.life, a.number)
         self.life.show_whole(self.at, a.number)
 
     def play_reshard(self, a):
+        if a.number == ALL:
+            self.whole.__exit__(None, None, None)
+            return
         self.engine.reshard_unit(self.life, a.number)
 
     def play_sync(self, a):
