@@ -525,8 +525,10 @@ add_test(NAME results.releases COMMAND ${here}/tools/adapters/results_page
     $<TARGET_FILE:fsdp-cts> --check --releases)
 add_test(NAME results.faults COMMAND ${here}/tools/adapters/faults_page
     $<TARGET_FILE:fsdp-cts> --check)
-set_tests_properties(results.page results.releases results.faults PROPERTIES
-    LABELS conformance TIMEOUT 300)
+add_test(NAME results.bad COMMAND ${here}/tools/adapters/faults_page
+    $<TARGET_FILE:fsdp-cts> --check --bad)
+set_tests_properties(results.page results.releases results.faults results.bad
+    PROPERTIES LABELS conformance TIMEOUT 300)
 add_test(NAME releases.stand-ins
     COMMAND ${here}/tools/adapters/releases/stand_ins_test.sh)
 set_tests_properties(releases.stand-ins PROPERTIES LABELS conformance

@@ -15,11 +15,12 @@ import time
 import torch
 import torch.distributed as dist
 
+import adapter_bad as bad
 from adapter_look import values_of
 from adapter_models import STATES, leaves_of
 
 SECONDS = 150  # that one world waits for the other
-FAULTS = ("shard-twice", "moments-swapped", "late-save")
+FAULTS = ("shard-twice", "moments-swapped", "late-save", *bad.FAULTS)
 
 
 def names_of(model):
@@ -32,6 +33,7 @@ def names_of(model):
 def wait_for(path):
     until = time.monotonic() + SECONDS
     while not os.path.exists(path):
+        bad.raise_trouble(path)
         if time.monotonic() > until:
             raise TimeoutError(f"{path} never came")
         time.sleep(0.005)
@@ -61,8 +63,10 @@ class Resume:
         self.saved = os.path.join(exchange, "saved")
         self.passed_on = os.path.join(exchange, "passed-on")
         self.mark = os.path.join(exchange, "mark")
+        self.mark_back = os.path.join(exchange, "back")
         # By those of another world, if there is one.
-        self.loaded = self.passed_on if life.engine.through else self.saved
+        self.passes = bad.ranks_of_other(life.engine, self.case, life.fault) > 0
+        self.loaded = self.passed_on if self.passes else self.saved
 
     def play(self):
         life, record = self.life, self.life.record
@@ -72,8 +76,11 @@ class Resume:
         life.show("initial", 0)
         for step in range(self.half):
             life.one_step(step)
-        with life.aside():
+        with life.aside(), bad.full_disk() if life.fault == "full-disk" \
+                else contextlib.nullcontext():
             self.save()
+        if life.fault == "torn-save":
+            bad.tear(self.saved, life.rank)
         life.begin(blank=True)
         with life.aside():
             self.load()
@@ -85,7 +92,9 @@ class Resume:
     def save(self):
         life, record = self.life, self.life.record
         lost = len(record.losses)
-        wait = None if life.fault == "late-save" else self.begin_save()
+        late = life.fault == "late-save" or \
+            life.fault == "mixed-saves" and life.rank == 1
+        wait = None if late else self.begin_save()
         for step in range(self.half, self.case.steps):
             life.bare_step(step)
             wait = wait or self.begin_save()
@@ -95,8 +104,8 @@ class Resume:
         dist.barrier()
         if life.rank == 0:
             put_mark(self.mark)
-        if life.engine.through:
-            wait_for(self.mark + "-2")
+        if self.passes:
+            wait_for(self.mark_back)
 
     def begin_save(self):
         with SHARDS.get(self.life.fault, contextlib.nullcontext)(self.life):
@@ -133,7 +142,7 @@ class Resume:
         self.form.begin(self.life, self.passed_on)()
         dist.barrier()
         if self.life.rank == 0:
-            put_mark(self.mark + "-2")
+            put_mark(self.mark_back)
 
 
 # ---- Faults ----

@@ -71,6 +71,13 @@ def write_safetensors(path, tensors):
     os.rename(path + ".partial", path)
 
 
+def said_of(error):
+    """What kind it is, and the last line of what it says; of what a rank of
+    another's says that is the line that matters."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1] if lines else 'nothing'}"[:190]
+
+
 def as_float(x):
     """[decimal, bits]: JSON has no NaN and no infinity."""
     x = np.float32(x)

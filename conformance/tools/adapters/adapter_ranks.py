@@ -17,9 +17,12 @@ import traceback
 import torch
 import torch.distributed as dist
 
+import adapter_bad as bad
 from adapter_checkpoint import FAULTS as CHECKPOINT_FAULTS
 from adapter_checkpoint import Resume
-from adapter_job import Case, RankRecord, read_json, write_case, write_text
+from adapter_job import (
+    Case, RankRecord, read_json, said_of, write_case, write_text,
+)
 from adapter_look import watch_collectives
 from adapter_torch import RESUMES, Rank
 
@@ -44,17 +47,18 @@ def begin_rank(engine, case, rank, scratch, device, fault):
     return life
 
 
-def passing_process(engine, case, rank, scratch, device):
+def passing_process(engine, case, rank, ranks, scratch, device):
     """Of the other world that a checkpoint goes through."""
     status = 1
     try:
-        other = case.of_world(engine.through, engine.rewraps)
+        other = case.of_world(ranks, engine.rewraps)
         life = begin_rank(engine, other, rank, scratch, device, "")
         life.built_as = case
         Resume(life, scratch).pass_on()
         status = 0
-    except Exception:
+    except BaseException as error:  # CheckpointException is no Exception
         traceback.print_exc()
+        bad.put_trouble(os.path.join(scratch, "back"), rank, error)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
@@ -68,12 +72,11 @@ def rank_process(engine, case, rank, folder, scratch, device, fault):
         engine.faults.get(fault, tuple)()
         watch_collectives(life.look)
         life.live(scratch)
-    except Exception:  # whatever an engine raises is a record of it
+    except BaseException as error:  # whatever an engine raises
         traceback.print_exc()
-        status, message = INTERNAL, traceback.format_exc(limit=-1)[-180:]
+        status, message = INTERNAL, said_of(error)
     record = life.record if life else RankRecord(rank)
-    record.write(folder, status, message.replace("\n", " "),
-                 time.monotonic() - began)
+    record.write(folder, status, message, time.monotonic() - began)
     with open(os.path.join(folder, f"entered-{rank}"), "w") as f:
         json.dump([record.entered, record.last], f)
     sys.stdout.flush()
@@ -108,10 +111,10 @@ def run_case(engine, case, records, device, fault):
     os.makedirs(folder, exist_ok=True)
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as scratch:
-        others = [context.Process(target=passing_process,
-                                  args=(engine, case, r, scratch, device))
-                  for r in range(engine.through)
-                  if case.scenario in RESUMES]
+        passing = bad.ranks_of_other(engine, case, fault) \
+            if case.scenario in RESUMES else 0
+        others = [context.Process(target=passing_process, args=(
+            engine, case, r, passing, scratch, device)) for r in range(passing)]
         ranks = [context.Process(target=rank_process,
                                  args=(engine, case, r, folder, scratch,
                                        device, fault))
@@ -159,7 +162,8 @@ def main(engine):
         return
     # Optimizers and units want it; else each rank imports it for a second.
     importlib.import_module("torch._dynamo")
-    gc.freeze()  # what is imported is no garbage: each rank looks for some
+    engine.prepare()
+    gc.freeze()  # ranks collect what they have made, and none of that
     job = read_json(os.path.join(a.job, "cases.json"))
     for name in job["cases"]:
         run_case(engine, Case(os.path.join(a.job, name)), job["records"],

@@ -49,6 +49,10 @@ class Engine:
     faults = {}  # of its own: what makes it wrong
     rewraps = True  # in another world one unit loads what others were saved of
 
+    def prepare(self):
+        """Once, in the process that ranks are forks of: what each of them would
+        import for itself."""
+
     def form(self, kind):
         """Its own, of an engine that claims load (adapter_checkpoint.py); of
         the suite's it is sharded, full, full-rank0 or local."""

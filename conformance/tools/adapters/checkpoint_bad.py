@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """checkpoint_bad.py - checkpoints that are bad, and what is said of them.
 
-usage: checkpoint_bad.py [FORM ...]
+usage: checkpoint_bad.py [--save FOLDER | --load FOLDER] [FORM ...]
 
 Each form of checkpoint_kills.py, by two ranks: saved onto a disk that is full
 (no file may grow beyond 1 MB); loaded when half of its largest file is missing;
 and loaded by four ranks, and by one, though two have saved it. For each it
 prints what each rank said; one that said nothing for long is killed, and said
-to hang. By hand: docs/measurements/checkpoints.md.
+to hang. With --save they are saved into a folder and no more, and with --load
+they are loaded from there, by another release. By hand:
+docs/measurements/checkpoints.md.
 """
 
 import argparse
@@ -19,8 +21,10 @@ import sys
 import tempfile
 import time
 
+import torch
 import torch.distributed as dist
 
+from adapter_job import said_of
 from checkpoint_kills import CONTEXT, FORMS, RANKS, begin, import_for
 
 SECONDS = 150
@@ -43,8 +47,7 @@ def rank_of(form, rank, ranks, folder, path, what, out):
         values = {x for w in mine.own() for x in w.unique().tolist()}
         said = "ends well" if values == {VALUE} else f"ends well, with {values}"
     except BaseException as e:  # CheckpointException is no Exception
-        lines = [line.strip() for line in str(e).splitlines() if line.strip()]
-        said = f"{type(e).__name__}: {lines[-1] if lines else ''}"[:200]
+        said = said_of(e)
     out.put((rank, said))
     out.close()
     out.join_thread()
@@ -87,10 +90,18 @@ def tear(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--save", metavar="FOLDER")
+    parser.add_argument("--load", metavar="FOLDER")
     parser.add_argument("forms", nargs="*", default=list(FORMS))
-    forms = parser.parse_args().forms
-    import_for(forms)
-    for form in forms:
+    a = parser.parse_args()
+    import_for(a.forms)
+    what, folder = ("save", a.save) if a.save else ("load", a.load)
+    for form in a.forms if folder else ():
+        for rank, said in enumerate(play(form, RANKS, os.path.join(
+                folder, form), what)):
+            print(f"{form}: {what}, PyTorch {torch.__version__}: rank {rank}: "
+                  f"{said}", flush=True)
+    for form in () if folder else a.forms:
         folder = tempfile.mkdtemp()
         path = os.path.join(folder, "save")
         for what, ranks, how in (

@@ -9,19 +9,20 @@ save, and are both ended by SIGKILL at a moment that is drawn. Then what lies
 there is loaded. Ways: dcp (FSDP2, torch.distributed.checkpoint, a folder for
 each save), dcp-over (the same folder again), full (FSDP1, FULL_STATE_DICT and
 torch.save, a file for each), full-over (the same file again), zero3 (DeepSpeed,
-save_checkpoint, a tag for each; consolidated, the last that ended by the file
-`latest`), zero3-over (the same tag again), local (FairScale, local_state_dict
-and torch.save, a file of each rank for each; consolidated), local-over (the same
-files again).
+save_checkpoint, a tag for each; consolidated), zero3-over (the same tag
+again), local (FairScale, local_state_dict and torch.save, a file of each rank
+for each; consolidated), local-over (the same files again).
 
 For each way it prints how often the newest save was whole, refused (and how),
 or loaded without a word with values that are not one save's; and the same of
-the last one that had ended. By hand: docs/measurements/checkpoints.md.
+the last one that had ended, and of the one that DeepSpeed's file `latest`
+names. By hand: docs/measurements/checkpoints.md.
 """
 
 import argparse
 import collections
 import contextlib
+import gc
 import importlib
 import logging
 import multiprocessing
@@ -43,8 +44,13 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import (
-    FullStateDictConfig, FullyShardedDataParallel, StateDictType, fully_shard,
+    FullStateDictConfig, FullyShardedDataParallel, StateDictType,
 )
+
+try:
+    from torch.distributed.fsdp import fully_shard
+except ImportError:  # an earlier release
+    from torch.distributed._composable.fsdp import fully_shard
 
 RANKS, LAYERS, ROWS = 2, 4, 512  # 4 MB
 CONTEXT = multiprocessing.get_context("fork")
@@ -206,25 +212,32 @@ def load(way, path):
     return int(values.pop()) if len(values) == 1 else 0
 
 
+def names_of(way, folder, last):
+    """What is looked at: (what it is, its name)."""
+    saves = sorted(f for f in os.listdir(folder) if f.startswith("save"))
+    ended = "save" if way.endswith("over") else f"save-{last:05}"
+    latest = [("named", "")] if way.startswith("zero3") else []
+    return [("newest", saves[-1]), ("ended", ended), *latest]
+
+
 def look(way, folder, last, out):
-    """In a process of its own: [newest, the last that ended]."""
+    """In a process of its own: what each is, and what was said of it."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    saves = sorted(f for f in os.listdir(folder) if f.startswith("save"))
     found = []
-    ended = "save" if way.endswith("over") else f"save-{last:05}"
-    if way.startswith("zero3"):
-        ended = ""
-    for name in (saves[-1], ended):
+    for which, name in names_of(way, folder, last):
+        said = ""
         try:
             with open(os.devnull, "w") as nowhere, \
                     contextlib.redirect_stdout(nowhere), \
                     contextlib.redirect_stderr(nowhere):
                 number = load(way, os.path.join(folder, name))
-            found.append("values of several saves" if number == 0 else
-                         "whole" if number >= last else "an older one")
+            how = "values of several saves" if number == 0 else \
+                "whole" if number >= last else "an older one"
         except BaseException as e:  # CheckpointException is no Exception
-            found.append(f"refused: {type(e).__name__}")
+            lines = str(e).replace(folder, "...").split("\n")
+            how, said = f"refused by {type(e).__name__}", f" ({lines[0][:100]})"
+        found.append((which, how, said))
     out.send(found)
 
 
@@ -249,19 +262,21 @@ def kill_once(way, draw):
     here, there = CONTEXT.Pipe()
     looker = CONTEXT.Process(target=look, args=(way, folder, last, there))
     looker.start()
-    found = here.recv() if here.poll(60) else ["no answer", "no answer"]
+    found = here.recv() if here.poll(60) else [("newest", "no answer", "")]
     looker.join()
     shutil.rmtree(folder)
     return found
 
 
 def import_for(ways):
-    """Once, else each rank does, for long."""
+    """Once, else each rank does, for long: of DeepSpeed a minute."""
     importlib.import_module("torch._dynamo")
-    for way, module in (("zero3", "deepspeed"), ("local", "fairscale_fsdp")):
-        if any(w.startswith(way) for w in ways):
-            importlib.import_module(module)
+    if any(w.startswith("zero3") for w in ways):
+        importlib.import_module("deepspeed_zero3").import_all()
+    if any(w.startswith("local") for w in ways):
+        importlib.import_module("fairscale_fsdp")
     logging.disable()
+    gc.freeze()  # DeepSpeed collects, which is slow with all of that
 
 
 def main():
@@ -277,9 +292,11 @@ def main():
     for kill in range(a.kills):
         for way in a.ways if time.monotonic() < until else ():
             hows = kill_once(way, draw)
-            for which, how in zip(("newest", "ended"), hows):
+            for which, how, _ in hows:
                 found[way, which, how] += 1
-            print(f"{kill + 1} {way}: {', '.join(hows)}", flush=True)
+            print(f"{kill + 1} {way}: " + ", ".join(
+                f"{which} {how}{said}" for which, how, said in hows),
+                flush=True)
     for (way, which, how), times in sorted(found.items()):
         print(f"{way}: {which}: {how}: {times}")
 

@@ -9,6 +9,7 @@ several gradients are turned off by its own settings.
 
 import argparse
 import contextlib
+import importlib
 import logging
 import os
 
@@ -54,6 +55,17 @@ WATCHED = ((Coordinator, "fetch_sub_module"),
            (Stage3, "step"))
 MEASURED = ["live-bytes", "late-states"] if \
     all(hasattr(owner, name) for owner, name in WATCHED) else []
+
+
+def import_all():
+    """What DeepSpeed imports while it begins, a minute for what is hardly ever
+    used (an optimizer that it compiles), and asks a compiler."""
+    for module in ("runtime.zero.muon.muon_optimizer",
+                   "runtime.superoffload.superoffload_stage3",
+                   "module_inject.auto_ep_layer", "comm.mori"):
+        with contextlib.suppress(ImportError):  # of another release
+            importlib.import_module("deepspeed." + module)
+    return deepspeed.ops.__compatible_ops__
 
 
 def owned_by(stage3, weights):
@@ -220,6 +232,9 @@ class Zero3(Engine):
         *MEASURED,
     ]
     engine = inner = weights = None
+
+    def prepare(self):
+        import_all()
 
     def form(self, kind):
         """What another world loads is universal."""

@@ -138,9 +138,12 @@ class DcpAsync(Dcp):
 
     name = "dcp-async"
 
+    def __init__(self):
+        self.group = dist.new_group()
+
     def begin(self, life, folder):
         return dcp.async_save(self.state_of(life), checkpoint_id=folder,
-                              process_group=dist.new_group()).result
+                              process_group=self.group).result
 
 
 class FullDict(Dcp):

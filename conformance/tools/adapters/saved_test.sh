@@ -6,8 +6,9 @@
 # so, and by no other. Skips (77) where Python has it not: FSDP_PYTHON names one
 # that has.
 #
-# usage: saved_test.sh FSDP-CTS ENGINE
+# usage: saved_test.sh FSDP-CTS ENGINE [--bad [KEEP]]
 # ENGINE: pytorch_fsdp2, pytorch_fsdp1, fairscale_fsdp or deepspeed_zero3
+# --bad: what bad_input.txt has of that engine; KEEP: where the records go
 set -uo pipefail
 
 cts=$(realpath "$1")
@@ -55,6 +56,12 @@ esac
 fault=(late-save shard-twice moments-swapped)
 want=('checkpoint.moments checkpoint.parameters' checkpoint.parameters
     checkpoint.moments)
+if [ "${3-}" = --bad ]; then
+    fault=() cases=() want=()
+    while read -r _ what _ id requirements; do
+        fault+=("$what") cases+=("$id") want+=("$requirements")
+    done < <(grep "^$engine " "$here/bad_input.txt")
+fi
 if ! why=$("$python" -W ignore -c "$import" 2>&1); then
     echo "skip: $python: ${why##*$'\n'} (set FSDP_PYTHON)"
     exit 77
@@ -67,7 +74,8 @@ for i in "${!fault[@]}"; do
     adapter="$adapter --fault ${fault[i]}@${cases[i]}"
 done
 "$cts" run --adapter "$adapter" --case "$(IFS=,; echo "${cases[*]}")" \
-    --partial-ok --quiet --report "$folder/report" >"$folder/out" 2>&1
+    --partial-ok --quiet --report "$folder/report" \
+    --records "$folder/records" >"$folder/out" 2>&1
 bad=0
 for i in "${!fault[@]}"; do
     failed=$(sed -n "s/.*\"requirement\":\"\([^\"]*\)\",\"case\":\"${cases[i]}\".*\"outcome\":\"\(fail\|error\|timeout\|incomplete\)\".*/\1/p" \
@@ -79,6 +87,10 @@ for i in "${!fault[@]}"; do
         bad=1
         echo "FAIL ${fault[i]}: found '$failed', not '${want[i]}'"
         tail -n 3 "$folder/out"
+    fi
+    if [ "${4-}" ]; then
+        mkdir -p "$4/$engine"
+        cp -r "$folder/records/${cases[i]}" "$4/$engine"
     fi
 done
 exit $bad

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""adapter_bad.py - a checkpoint that is bad, for a test of the suite.
+
+What an implementation says of it is raised in a rank, and so is what a world
+says that loads what another has saved; the suite has to name both.
+"""
+
+import contextlib
+import glob
+import os
+import resource
+
+import torch.distributed as dist
+
+from adapter_job import said_of, write_text
+
+FAULTS = ("full-disk", "torn-save", "other-world", "mixed-saves")
+LIMIT = 512  # bytes that a file may have, on a disk that is full
+
+
+@contextlib.contextmanager
+def full_disk():
+    """While this goes on no file of this process grows beyond that."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def files_of(saved):
+    """A file, one of each rank, or a folder."""
+    for path in glob.glob(saved + "*"):
+        if os.path.isfile(path):
+            yield path
+        for folder, _, files in os.walk(path):
+            yield from (os.path.join(folder, f) for f in files)
+
+
+def tear(saved, rank):
+    """The second half of the largest file is missing."""
+    if rank == 0:
+        largest = max(sorted(files_of(saved)), key=os.path.getsize)
+        os.truncate(largest, os.path.getsize(largest) // 2)
+    dist.barrier()
+
+
+def ranks_of_other(engine, case, fault):
+    """Of the world that loads what is saved, and saves it again."""
+    return engine.through or (case.ranks + 1 if fault == "other-world" else 0)
+
+
+def put_trouble(path, rank, error):
+    """What this rank of the other world says, for the one that waits."""
+    write_text(f"{path}-trouble-{rank}", said_of(error))
+
+
+def raise_trouble(path):
+    for name in sorted(glob.glob(f"{path}-trouble-?")):
+        with open(name, encoding="utf-8") as f:
+            raise RuntimeError(f"the other world: {f.read()}")
