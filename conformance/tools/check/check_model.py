@@ -9,6 +9,7 @@ cannot be played as it is, and a line says why.
 """
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import multiprocessing
@@ -95,6 +96,9 @@ class Task:
     def reduced_path(self, step, rank):
         return os.path.join(self.scratch, f"reduced-{step}-{rank}")
 
+    def casts_path(self):
+        return os.path.join(self.scratch, "casts")
+
     def line_of(self, e, when):
         """An exception in one line, with the last line of the file in it."""
         at = ""
@@ -107,7 +111,7 @@ class Task:
 
 
 def what_of(e):
-    from check_wraps import BadModel
+    from check_names import BadModel
     if isinstance(e, BadModel):
         return str(e)
     text = " ".join(str(e).split())
@@ -120,7 +124,7 @@ def look_at(task, say):
     from check_play import check_loss
     from check_ranks import prepare
     from check_record import digest_of, digest_of_any
-    from check_wraps import BadModel
+    from check_names import BadModel
     when = ["in model()"]
 
     def state():
@@ -261,11 +265,20 @@ class Seen:
     """What the unsharded run has to know of the ranks' records."""
 
     def __init__(self, task, out):
-        self.ranks = []
+        self.task, self.ranks = task, []
         for rank in range(task.ranks):
             with open(os.path.join(out, f"rank-{rank}.json"),
                       encoding="ascii") as f:
                 self.ranks.append(json.load(f))
+
+    def wrapper(self):
+        return self.ranks[0]["wrapper"]
+
+    def casts(self):
+        """Names of modules whose arguments were cast, if rank 0 said so."""
+        import torch
+        path = self.task.casts_path()
+        return torch.load(path) if os.path.exists(path) else []
 
     def units(self):
         return max((r["units"] for r in self.ranks), key=len)
@@ -329,6 +342,15 @@ def look_at_in_child(task, child):
     look_at(task, child.say)
 
 
+def import_once():
+    """What each process would import otherwise, for itself."""
+    for name in ("fsdp", "checkpoint.state_dict"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"torch.distributed.{name}")
+    with contextlib.suppress(ImportError):
+        importlib.import_module("torch._dynamo")  # for optimizers
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file")
@@ -345,6 +367,7 @@ def main():
         print(f"fsdp-cts check: {sys.executable}: {e}; --python names one "
               "that has torch", file=sys.stderr)
         return USAGE
+    import_once()
     try:
         with tempfile.TemporaryDirectory() as scratch:
             run(Task(a, scratch), a.out)
