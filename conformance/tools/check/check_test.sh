@@ -47,8 +47,8 @@ says 64 'a number from 1 to' a.py --timeout none
 says 64 'unknown' a.py --rankz 2
 says 65 'no.py: No such file' no.py
 
-# What Accelerate prepares: the rows of docs/check-models.md.
-for record in accelerate-ddp accelerate-fsdp2; do
+# What other libraries prepare: the rows of docs/check-models.md.
+for record in accelerate-ddp accelerate-fsdp2 lightning-ddp lightning-fsdp2; do
     "$cts" check "$kept/$record" >out 2>&1
     row="| \`$record\` | $(sed -n '1s/^[^:]*: //p' out) | $(tail -n 1 out) |"
     why=''
@@ -107,4 +107,4 @@ left=$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'fsdp-cts-check-*' \
     -user "$(id -u)" -newer a.py 2>/dev/null | head -n 1)
 [ -z "$left" ] || echo "note: $left, perhaps of another run"
 
-finish 32
+finish 34

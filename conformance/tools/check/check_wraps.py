@@ -141,6 +141,9 @@ def wrap_of(model, record, order):
     from check_flat import Flat, is_flat
     if is_flat(model):
         return Flat(model, record, order)
+    if type(model).__name__ == "DeepSpeedEngine":
+        raise BadModel("shard() returned a DeepSpeedEngine, which has a "
+                       "backward and a step of its own: that cannot be judged")
     raise BadModel("shard() left a model that nothing shards: neither "
                    "fully_shard nor FullyShardedDataParallel nor "
                    "DistributedDataParallel")
