@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from adapter_look import watch_collectives
-from check_names import Piece, Wrap, order_of
+from check_names import BadModel, Piece, Wrap, order_of
 from check_play import Player
 from check_record import Record
 from check_wraps import whole, wrap_of
@@ -44,11 +44,18 @@ class Sharded:
 
     def make(self):
         """Model and optimizer, sharded."""
+        player = self.player
+        player.place = "in model()"
         model = self.task.call("model")
         self.order = order_of(model)
         stream_of(self.task, self.rank)
+        player.place = "in shard()"
         model = self.task.call("shard", model) or model
+        check_kind("shard", model, torch.nn.Module)
+        player.place = "in optimizer()"
         optimizer = self.task.call("optimizer", model)
+        check_kind("optimizer", optimizer, torch.optim.Optimizer)
+        player.place = "before the first step"
         for module in model.modules():
             if hasattr(module, "reshard"):  # what a forward has left whole
                 module.reshard()
@@ -140,6 +147,12 @@ class Sharded:
         last = task.steps - 1
         player.show("loaded", last, pieces, lambda x: x.cut(x.parameter))
         player.show_states("loaded", last, pieces, optimizer)
+
+
+def check_kind(function, made, kind):
+    if not isinstance(made, kind):
+        raise BadModel(f"{function}() returned {type(made).__name__}, not a "
+                       f"torch {kind.__name__}")
 
 
 class Nobody:

@@ -51,6 +51,10 @@ class Model(torch.nn.Module):
                 raise ValueError("planted here")
             if PLANTED == "hangs" and i == 1 and rank() == 1:
                 time.sleep(1000)
+            if PLANTED == "killed-alone" and i == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if PLANTED == "hangs-alone" and i == 1:
+                time.sleep(1000)
             if PLANTED == "killed" and i == 1 and rank() == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
             h = h + inner(h)
@@ -103,6 +107,8 @@ def shard(model):
         assert os.environ[name] == str(rank())
     if PLANTED == "unwrapped":
         return None
+    if PLANTED == "no-module":
+        return "sharded"
     if FSDP1:
         return shard_flat(model)
     if PLANTED == "bf16-reduce":
@@ -192,6 +198,8 @@ class Restless(torch.optim.AdamW):
 
 
 def optimizer(model):
+    if PLANTED == "no-optimizer":
+        return None
     if PLANTED == "optimizer-first":
         return model.made
     if PLANTED == "frozen-moves":
@@ -214,3 +222,7 @@ if PLANTED == "no-function":
     del loss
 if PLANTED == "import-fails":
     raise RuntimeError("planted here")
+if PLANTED == "import-exits":
+    raise SystemExit(3)
+if PLANTED == "import-hangs":
+    time.sleep(1000)
