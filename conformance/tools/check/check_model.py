@@ -9,6 +9,7 @@ cannot be played as it is, and a line says why.
 """
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import multiprocessing
@@ -72,11 +73,19 @@ class Task:
                           "end in .py")
         module = importlib.util.module_from_spec(spec)
         sys.modules["checked"] = module
+        signal.signal(signal.SIGALRM, self.is_late)
+        signal.alarm(self.timeout)
         try:
             spec.loader.exec_module(module)
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             raise Refused(self.line_of(e, "while it was imported"))
+        finally:
+            signal.alarm(0)
         return module
+
+    def is_late(self, *_):
+        raise TimeoutError(f"no end after {self.timeout} seconds; --timeout "
+                           "gives more")
 
     def number(self, name, otherwise):
         n = getattr(self.module, name, otherwise)
@@ -95,6 +104,9 @@ class Task:
     def reduced_path(self, step, rank):
         return os.path.join(self.scratch, f"reduced-{step}-{rank}")
 
+    def casts_path(self):
+        return os.path.join(self.scratch, "casts")
+
     def line_of(self, e, when):
         """An exception in one line, with the last line of the file in it."""
         at = ""
@@ -107,21 +119,24 @@ class Task:
 
 
 def what_of(e):
-    from check_wraps import BadModel
+    from check_names import BadModel
     if isinstance(e, BadModel):
         return str(e)
+    failures = getattr(e, "failures", None)
+    if isinstance(failures, dict) and failures:  # of a checkpoint, by rank
+        rank, (cause, _) = sorted(failures.items())[0]
+        return f"{type(e).__name__}: on rank {rank}: {what_of(cause)}"
     text = " ".join(str(e).split())
     return f"{type(e).__name__}: {text}" if text else type(e).__name__
 
 
-def look_at(task, say):
+def look_at(task, child):
     """Whether the file can be played at all: before anything is sharded."""
     import torch
     from check_play import check_loss
     from check_ranks import prepare
     from check_record import digest_of, digest_of_any
-    from check_wraps import BadModel
-    when = ["in model()"]
+    from check_names import BadModel
 
     def state():
         torch.manual_seed(task.seed)
@@ -134,6 +149,7 @@ def look_at(task, say):
 
     try:
         prepare(task)
+        child.note("in model()")
         (model, one), (_, two) = state(), state()
         if list(one) != list(two):
             raise BadModel("model() makes other parameters each time")
@@ -141,18 +157,22 @@ def look_at(task, say):
             if one[name] != two[name]:
                 raise BadModel(f"model() makes another {name} each time, with "
                                "the same torch.manual_seed")
-        when[0] = "in batch(0, 0, 0)"
+        child.note("in batch(0, 0, 0)")
         batches = [task.call("batch", 0, 0, 0) for _ in range(2)]
         if digest_of_any(batches[0]) != digest_of_any(batches[1]):
             raise BadModel("batch(0, 0, 0) is another one each time: it has "
                            "to depend on its arguments alone")
-        when[0] = "in loss()"
+        child.note("in loss()")
+        for name, module in model.named_modules():
+            module.register_forward_pre_hook(
+                lambda *_, name=name: child.note(
+                    f"in loss(), in {name or 'the whole model'}"))
         check_loss(task.call("loss", model, batches[0]))
     except BadModel as e:
-        say(f"{task.file}: {e}")
-    except Exception as e:
+        child.say(f"{task.file}: {e}")
+    except (Exception, SystemExit) as e:
         traceback.print_exc()
-        say(task.line_of(e, when[0]))
+        child.say(task.line_of(e, child.stood()))
 
 
 # ---- Processes --------------------------------------------------------------
@@ -261,11 +281,20 @@ class Seen:
     """What the unsharded run has to know of the ranks' records."""
 
     def __init__(self, task, out):
-        self.ranks = []
+        self.task, self.ranks = task, []
         for rank in range(task.ranks):
             with open(os.path.join(out, f"rank-{rank}.json"),
                       encoding="ascii") as f:
                 self.ranks.append(json.load(f))
+
+    def wrapper(self):
+        return self.ranks[0]["wrapper"]
+
+    def casts(self):
+        """Names of modules whose arguments were cast, if rank 0 said so."""
+        import torch
+        path = self.task.casts_path()
+        return torch.load(path) if os.path.exists(path) else []
 
     def units(self):
         return max((r["units"] for r in self.ranks), key=len)
@@ -274,11 +303,20 @@ class Seen:
         return sorted({tuple(x) for r in self.ranks for x in r["pieces"]})
 
 
+def end_of(code):
+    """(how, message) of a process that was not ended by us."""
+    if code >= 0:
+        return "exited", f"exit code {code}"
+    message = f"signal {-code} ({signal.Signals(-code).name})"
+    if code == -signal.SIGKILL:
+        message += ", perhaps for want of memory"
+    return "signalled", message
+
+
 def write_for(task, child, path, role, rank, late, hung):
     """Writes the record of a process that could not write its own."""
     from check_play import IN_A_COLLECTIVE
     from check_record import Record, an_end
-    code = child.process.exitcode
     if child in late:
         # Who waits in a collective waits for one who does not come to it.
         waits = child.stood().endswith(IN_A_COLLECTIVE) and not all(
@@ -287,13 +325,8 @@ def write_for(task, child, path, role, rank, late, hung):
         message = ("it waited for another rank" if hung and waits
                    else f"no end after {task.timeout} seconds" if hung
                    else "ended with the run: another rank had failed")
-    elif code < 0:
-        how = "signalled"
-        message = f"signal {-code} ({signal.Signals(-code).name})"
-        if code == -signal.SIGKILL:
-            message += ", perhaps for want of memory"
     else:
-        how, message = "exited", f"exit code {code}"
+        how, message = end_of(child.process.exitcode)
     Record(role, rank, task).write(path, an_end(how, child.stood(), message))
 
 
@@ -307,16 +340,17 @@ def run(task, out):
             if not os.path.exists(path):
                 write_for(task, child, path, role, rank, late, hung)
 
-    first = Child(context, output, look_at_in_child, task)
+    first = Child(context, output, look_at, task)
     late, _ = wait_for([first], task.timeout)
     if late:
-        raise Refused(f"{task.file}: no end after {task.timeout} seconds, "
-                      "before anything was sharded; --timeout gives more")
+        raise Refused(f"{task.file}: {first.stood()}: no end after "
+                      f"{task.timeout} seconds, before anything was sharded; "
+                      "--timeout gives more")
     if first.told():
         raise Refused(first.told())
     if first.process.exitcode != 0:
-        raise Refused(f"{task.file}: the first forward ended the process: "
-                      f"exit code {first.process.exitcode}; see {output}")
+        raise Refused(f"{task.file}: {first.stood()}: it ended the process: "
+                      + end_of(first.process.exitcode)[1])
     paths = [os.path.join(out, f"rank-{r}.json") for r in range(task.ranks)]
     finish([Child(context, output, body_of_rank, task, r, out)
             for r in range(task.ranks)], paths, "rank")
@@ -325,8 +359,13 @@ def run(task, out):
            "unsharded")
 
 
-def look_at_in_child(task, child):
-    look_at(task, child.say)
+def import_once():
+    """What each process would import otherwise, for itself."""
+    for name in ("fsdp", "checkpoint.state_dict"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(f"torch.distributed.{name}")
+    with contextlib.suppress(ImportError):
+        importlib.import_module("torch._dynamo")  # for optimizers
 
 
 def main():
@@ -345,6 +384,7 @@ def main():
         print(f"fsdp-cts check: {sys.executable}: {e}; --python names one "
               "that has torch", file=sys.stderr)
         return USAGE
+    import_once()
     try:
         with tempfile.TemporaryDirectory() as scratch:
             run(Task(a, scratch), a.out)

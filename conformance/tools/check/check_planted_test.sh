@@ -48,17 +48,35 @@ planted learning-rate 1 'Look first at own.step:'
 planted kept-whole 1 'FAIL     own.memory: step 0, rank 0, unit inner.0: '
 planted gathers 1 'FAIL     own.gathers: step 0, rank 0, unit inner.0'
 
+# The same under FSDP1, with use_orig_params and, where it says flat, without.
+planted fsdp1-nothing 0 'under fsdp1, 2 ranks'
+planted fsdp1-flat 0 'under fsdp1-flat, 2 ranks'
+planted fsdp1-three-ranks 0 CONFORMANT --ranks 3
+planted fsdp1-lora 0 own.frozen-still
+planted fsdp1-microbatches 0 'of 3 microbatches'
+planted fsdp1-bf16 0 'computed in bf16, reduced in f32'
+planted fsdp1-divisor 1 'FAIL     own.reduced: step 0, rank 0, unit inner.1, parameter inner.1.0.weight, element 0: reduced to'
+planted fsdp1-forgotten 1 'parameter table.weight: it is in no unit: each rank has all of it, and nobody reduces its gradient; no FullyShardedDataParallel is around it'
+planted fsdp1-optimizer-first 1 'FAIL     own.optimizer-holds: rank 0, unit (root), parameter table.weight: the optimizer does not have it'
+planted fsdp1-kept-whole 1 'FAIL     own.memory: step 0, rank 0, unit inner.0: '
+
 # What cannot be played, and ranks that do not come to their end.
 planted no-function 65 'has no function loss(model, batch)'
 planted import-fails 65 'while it was imported: RuntimeError: planted here'
+planted import-exits 65 'while it was imported: SystemExit: 3'
+planted import-hangs 65 'while it was imported: TimeoutError: no end after 20 seconds' --timeout 20
+planted killed-alone 65 'in loss(), in inner.0.3: it ended the process: signal 9 (SIGKILL), perhaps for want of memory'
+planted hangs-alone 65 'in loss(), in inner.0.3: no end after 60 seconds' --timeout 60
 planted no-scalar 65 'not a scalar'
 planted no-tensor 65 'loss() returned float, not a tensor'
 planted no-gradient 65 'needs no gradient'
 planted model-differs 65 'model() makes another table.weight each time'
 planted batch-differs 65 'batch(0, 0, 0) is another one each time'
 planted unwrapped 1 'neither fully_shard nor DistributedDataParallel'
+planted no-module 1 'raised: in shard(): shard() returned str, not a torch Module'
+planted no-optimizer 1 'raised: in optimizer(): optimizer() returned NoneType, not a torch Optimizer'
 planted raises 1 'own.completes: rank 1 raised: step 0, microbatch 0, forward, in inner.0.3: ValueError: planted here'
 planted killed 1 'own.completes: rank 1 signalled: step 0, microbatch 0, forward, in inner.0.3: signal 9 (SIGKILL)'
 planted hangs 1 'own.completes: rank 1 hung: step 0, microbatch 0, forward, in inner.0.3: no end after' --timeout 60
 
-finish "$([ "$only" = '  ' ] && echo 33 || echo 1)"
+finish "$([ "$only" = '  ' ] && echo 49 || echo 1)"

@@ -6,7 +6,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from check_record import DTYPES, digest_of, digest_of_any, loss_pair
-from check_wraps import BadModel, plain_name
+from check_names import BadModel, plain_name
 
 
 IN_A_COLLECTIVE = ", in a collective"
@@ -76,8 +76,9 @@ class Player:
         self.place = f"step {step}, microbatch {microbatch}, {way}, {where}"
         self.note(self.place)
 
-    def watch_unit(self, number, module, weights):
-        """weights(): (parameter, tensor) of the unit in its forward."""
+    def watch_unit(self, number, module, weights, inner=None):
+        """weights(): (parameter, tensor) of the unit in its forward, which is
+        that of `inner`, where that is another one."""
 
         def enter(*_):
             self.moment("forward", number)
@@ -100,7 +101,7 @@ class Player:
                 if isinstance(t, torch.Tensor) and t.requires_grad:
                     t.register_hook(arrive)
 
-        module.register_forward_pre_hook(enter)
+        (inner or module).register_forward_pre_hook(enter)
         module.register_forward_hook(leave)
 
     def see_weight(self, p, w):
@@ -154,7 +155,7 @@ class Player:
             t = value(piece)
             if t is not None and t.numel() > 0:
                 self.record.tensor(stage, step, 0, 0, piece.p, piece.first,
-                                   piece.parameter.numel(), t)
+                                   piece.n, t)
 
     def show_buffers(self, step, rank, model):
         for name, b in model.named_buffers():
@@ -172,16 +173,14 @@ class Player:
                     part, first = piece.cut(t), piece.first
                 if part.numel() > 0:
                     self.record.tensor(f"{stage}.{key}"[:31], step, 0, 0,
-                                       piece.p, first,
-                                       piece.parameter.numel(), part)
+                                       piece.p, first, piece.n, part)
 
-    def show_held(self, optimizer, model, names):
+    def show_held(self, optimizer, wrap):
         """Which parameters the optimizer has; -1: none of the model's."""
-        number = {id(p): names[plain_name(name)]
-                  for name, p in model.named_parameters()}
         for group, g in enumerate(optimizer.param_groups):
             for p in g["params"]:
-                self.record.add("held", number.get(id(p), -1), group)
+                for number in wrap.owned.get(id(p), [-1]):
+                    self.record.add("held", number, group)
 
 
 def check_loss(loss):

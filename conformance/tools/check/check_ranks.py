@@ -10,9 +10,13 @@ import torch.distributed as dist
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from adapter_look import watch_collectives
+from check_names import BadModel, Piece, Wrap, order_of
 from check_play import Player
 from check_record import Record
-from check_wraps import Piece, describe, named, whole, wrap_of
+from check_wraps import whole, wrap_of
+
+
+DTYPE = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
 def prepare(task):
@@ -30,24 +34,6 @@ def stream_of(task, rank):
 # ---- Sharded ----------------------------------------------------------------
 
 
-def name_units(player):
-    """Whose collective it is: a parameter group's own."""
-    from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
-        FSDPParamGroup,
-    )
-    for method in ("unshard", "post_backward"):
-        real = getattr(FSDPParamGroup, method)
-
-        def call(group, *args, real=real, **kwargs):
-            before, player.unit = player.unit, getattr(group, "unit", -1)
-            try:
-                return real(group, *args, **kwargs)
-            finally:
-                player.unit = before
-
-        setattr(FSDPParamGroup, method, call)
-
-
 class Sharded:
     """A rank's life. `record` is written whatever comes of it."""
 
@@ -58,10 +44,18 @@ class Sharded:
 
     def make(self):
         """Model and optimizer, sharded."""
+        player = self.player
+        player.place = "in model()"
         model = self.task.call("model")
+        self.order = order_of(model)
         stream_of(self.task, self.rank)
+        player.place = "in shard()"
         model = self.task.call("shard", model) or model
+        check_kind("shard", model, torch.nn.Module)
+        player.place = "in optimizer()"
         optimizer = self.task.call("optimizer", model)
+        check_kind("optimizer", optimizer, torch.optim.Optimizer)
+        player.place = "before the first step"
         for module in model.modules():
             if hasattr(module, "reshard"):  # what a forward has left whole
                 module.reshard()
@@ -79,8 +73,7 @@ class Sharded:
             timeout=datetime.timedelta(seconds=task.timeout))
         prepare(task)
         self.model, self.optimizer = self.make()
-        names = describe(record, self.model)
-        self.wrap = wrap = wrap_of(self.model, names)
+        self.wrap = wrap = wrap_of(self.model, record, self.order)
         record.header["wrapper"] = wrap.name
         record.header["optimizer"] = type(self.optimizer).__name__
         self.watch()
@@ -89,12 +82,14 @@ class Sharded:
             n = piece.cut(piece.parameter).numel()
             if n > 0:
                 record.add("pieces", piece.p, piece.first, n)
-        player.show_held(self.optimizer, self.model, names)
+        player.show_held(self.optimizer, wrap)
         player.show("initial", 0, self.pieces, lambda x: x.cut(x.parameter))
         for step in range(task.steps):
             self.one_step(step)
         for unit in wrap.units():  # now it is known which are resharded
             record.add("units", unit.name, unit.reshard, unit.parameters)
+        if self.rank == 0:
+            torch.save(wrap.casts(), task.casts_path())
 
     def watch(self):
         player, wrap = self.player, self.wrap
@@ -103,14 +98,14 @@ class Sharded:
         for number, unit in enumerate(wrap.units()):
             found.update(unit.parameters)
             player.watch_unit(number, unit.module,
-                              lambda number=number: wrap.full(number))
+                              lambda number=number: wrap.full(number),
+                              unit.inner)
         rest = [x for x in wrap.pieces() if x.p not in found]
         if rest:
             player.watch_unit(-1, self.model,
                               lambda: ((x.p, x.parameter) for x in rest))
         player.watch_modules(self.model)
-        if wrap.name == "fully_shard":
-            name_units(player)
+        wrap.name_collectives(player)
         watch_collectives(player)
 
     def one_step(self, step):
@@ -148,18 +143,23 @@ class Sharded:
                 p.zero_()
         player.place = "in load()"
         task.call("load", model, optimizer, folder)
-        pieces = list(wrap_of(model, describe_again(model)).pieces())
+        pieces = list(wrap_of(model, Nobody(), self.order).pieces())
         last = task.steps - 1
         player.show("loaded", last, pieces, lambda x: x.cut(x.parameter))
         player.show_states("loaded", last, pieces, optimizer)
 
 
-def describe_again(model):
-    class Nobody:
-        def add(self, *_):
-            pass
+def check_kind(function, made, kind):
+    if not isinstance(made, kind):
+        raise BadModel(f"{function}() returned {type(made).__name__}, not a "
+                       f"torch {kind.__name__}")
 
-    return describe(Nobody(), model)
+
+class Nobody:
+    """For what is in the record already."""
+
+    def add(self, *_):
+        pass
 
 
 # ---- Unsharded --------------------------------------------------------------
@@ -182,21 +182,24 @@ class Unsharded:
         self.model = model = task.call("model")
         self.optimizer = task.call("optimizer", model)
         record.header["optimizer"] = type(self.optimizer).__name__
-        names = describe(record, model)
-        self.parameters = [p for _, p in named(model)]
+        alone = Wrap(model, record, order_of(model))
+        self.parameters = list(model.parameters())
         self.computes = list(self.parameters)  # what the model computes with
         self.casts = task.compute == "bf16"
-        self.wire = getattr(torch, {"f32": "float32",
-                                    "bf16": "bfloat16"}[task.reduce])
-        self.watch(names)
+        self.wire = DTYPE[task.reduce]
+        # FSDP1 reduces the sum of microbatches, which has the dtype of what
+        # computed them; FSDP2 adds up in the dtype in which it reduces.
+        self.pending = DTYPE[task.compute if self.ranks.wrapper().startswith(
+            "fsdp1") else task.reduce]
+        self.watch()
         self.pieces = self.same_pieces()
-        player.show_held(self.optimizer, model, names)
+        player.show_held(self.optimizer, alone)
         player.show("initial", 0, self.pieces, lambda x: x.cut(x.parameter))
         self.open_streams()
         for step in range(task.steps):
             self.one_step(step)
 
-    def watch(self, names):
+    def watch(self):
         player, model = self.player, self.model
         found = set()
         for number, (name, _, parameters) in enumerate(self.ranks.units()):
@@ -208,11 +211,12 @@ class Unsharded:
             player.watch_unit(number, module, lambda mine=parameters: (
                 (p, self.computes[p]) for p in mine
                 if p < len(self.computes)))
-            module.register_forward_pre_hook(join_arguments, prepend=True,
-                                             with_kwargs=True)
-            if self.casts:  # before that
-                module.register_forward_pre_hook(cast_arguments, prepend=True,
+            if self.ranks.wrapper() == "fully_shard":
+                module.register_forward_pre_hook(join_arguments, prepend=True,
                                                  with_kwargs=True)
+        for name in self.ranks.casts() if self.casts else ():
+            model.get_submodule(name).register_forward_pre_hook(
+                cast_arguments, prepend=True, with_kwargs=True)
         rest = [p for p in range(len(self.parameters)) if p not in found]
         if rest:
             player.watch_unit(-1, model, lambda: (
@@ -253,7 +257,8 @@ class Unsharded:
         """fully_shard has autograd hand a gradient over in the dtype that it
         is reduced in, where that is narrower than the one it is computed in:
         each use of a parameter is rounded before they are added up."""
-        if self.task.compute == "f32" and self.task.reduce == "bf16":
+        if (self.ranks.wrapper(), self.task.compute, self.task.reduce) == \
+                ("fully_shard", "f32", "bf16"):
             for p in self.parameters:
                 if p.requires_grad:
                     p.grad_dtype = dtype
@@ -282,13 +287,14 @@ class Unsharded:
             for b in range(task.microbatches):
                 player.one_pass(self.model, step, b, rank)
                 for p, g in player.gradient.items():
-                    g = g.to(self.wire)
+                    g = g.to(self.pending)
                     pending[p] = pending[p] + g if p in pending else g
                 for p in self.computes:
                     p.grad = None
             self.leave(rank)
             player.show_buffers(step, rank, self.model)
             for p, g in pending.items():
+                g = g.to(self.wire)
                 total[p] = total[p] + g if p in total else g
         if self.casts:
             self.cast(self.parameters)

@@ -35,10 +35,12 @@ says 0 'usage: fsdp-cts check FILE.py' --help
 says 0 'own.local-grad' --list
 says 0 CONFORMANT "$kept/mlp"
 says 0 'own.frozen-still' "$kept/frozen"
+says 0 'under fsdp1, 2 ranks' "$kept/fsdp1"
 says 1 'NON-CONFORMANT' "$kept/divisor"
 says 1 'FAIL     own.reduced: step 0, rank 0, unit inner.1, parameter inner.1.0.weight, element 0: reduced to' \
     "$kept/divisor"
 says 1 'Look first at own.reduced' "$kept/divisor"
+says 1 'Look first at own.optimizer-holds' "$kept/accelerate-fsdp1-flat"
 says 64 'needs one FILE.py'
 says 64 'needs one FILE.py' a.py b.py
 says 64 'a number from 2 to 8' a.py --ranks 1
@@ -46,13 +48,14 @@ says 64 'a number from 1 to' a.py --timeout none
 says 64 'unknown' a.py --rankz 2
 says 65 'no.py: No such file' no.py
 
-# What Accelerate prepares: the rows of docs/check.md.
-for record in accelerate-ddp accelerate-fsdp2; do
+# What other libraries prepare: the rows of docs/check-models.md.
+for record in accelerate-ddp accelerate-fsdp2 accelerate-fsdp1 \
+    accelerate-fsdp1-flat lightning-ddp lightning-fsdp2; do
     "$cts" check "$kept/$record" >out 2>&1
     row="| \`$record\` | $(sed -n '1s/^[^:]*: //p' out) | $(tail -n 1 out) |"
     why=''
-    grep -F -- "$row" "$pages/check.md" >/dev/null || why="no row '$row'"
-    result "docs/check.md: $record" "$why"
+    grep -F -- "$row" "$pages/check-models.md" >/dev/null || why="no row '$row'"
+    result "docs/check-models.md: $record" "$why"
 done
 
 # What is no record.
@@ -106,4 +109,4 @@ left=$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'fsdp-cts-check-*' \
     -user "$(id -u)" -newer a.py 2>/dev/null | head -n 1)
 [ -z "$left" ] || echo "note: $left, perhaps of another run"
 
-finish 31
+finish 37

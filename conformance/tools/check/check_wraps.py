@@ -9,48 +9,21 @@ import contextlib
 
 import torch
 
-
-class BadModel(Exception):
-    """A sentence for whoever wrote the file."""
-
-
-class Unit:
-    def __init__(self, name, module, reshard, parameters):
-        self.name, self.module = name, module
-        self.reshard, self.parameters = reshard, parameters
-
-
-class Piece:
-    """Elements from `first` on of parameter p, in a tensor of this rank."""
-
-    def __init__(self, p, first, parameter, cut):
-        self.p, self.first, self.parameter, self.cut = p, first, parameter, cut
+from check_names import BadModel, Piece, Unit, Wrap, entries_of
 
 
 def whole(t):
     return t.detach()
 
 
-class Replicated:
+class Replicated(Wrap):
     """DistributedDataParallel: nothing is sharded, all is reduced."""
 
     name = "ddp"
 
-    def __init__(self, model, names):
-        self.model, self.names = model, names
-
-    def units(self):
-        return []
-
     def pieces(self):
-        for name, p in named(self.model):
-            yield Piece(self.names[name], 0, p, whole)
-
-    def full(self, unit):
-        return []
-
-    def live(self):
-        return 0
+        for e in entries_of(self.model, once=True):
+            yield Piece(self.names[e.name], 0, e.tensor, whole)
 
     @contextlib.contextmanager
     def sync(self, on):
@@ -61,13 +34,13 @@ class Replicated:
                 yield
 
 
-class FullyShard:
+class FullyShard(Wrap):
     """PyTorch FSDP2."""
 
     name = "fully_shard"
 
-    def __init__(self, model, names):
-        self.model, self.names = model, names
+    def __init__(self, model, record, order):
+        super().__init__(model, record, order)
         self.module_name = {id(m): n for n, m in model.named_modules()}
 
     def groups(self):
@@ -98,9 +71,13 @@ class FullyShard:
                     [self.index_of(p) for p in group.fsdp_params]))
         return units
 
+    def casts(self):
+        return [unit.name for unit in self.units()]
+
     def pieces(self):
         from torch.distributed.tensor import DTensor, Shard
-        for name, p in named(self.model):
+        for e in entries_of(self.model, once=True):
+            name, p = e.name, e.tensor
             if not isinstance(p, DTensor):
                 yield Piece(self.names[name], 0, p, whole)
                 continue
@@ -116,7 +93,6 @@ class FullyShard:
                         lambda t: t.to_local().detach())
 
     def full(self, unit):
-        """(index, weights) of a unit, while it is unsharded."""
         for _, groups in self.groups():
             for group in groups:
                 if getattr(group, "unit", None) == unit:
@@ -124,7 +100,6 @@ class FullyShard:
                         yield self.index_of(param), param.unsharded_param
 
     def live(self):
-        """Bytes of whole weights that are there now."""
         storages = {}
         for _, groups in self.groups():
             for group in groups:
@@ -140,45 +115,35 @@ class FullyShard:
             module.set_requires_gradient_sync(on, recurse=False)
         yield
 
+    def name_collectives(self, player):
+        from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
+            FSDPParamGroup,
+        )
+        for method in ("unshard", "post_backward"):
+            real = getattr(FSDPParamGroup, method)
 
-def named(model):
-    """Parameters by the names that they had before they were wrapped."""
-    for name, p in model.named_parameters():
-        yield plain_name(name), p
+            def call(group, *args, real=real, **kwargs):
+                before, player.unit = player.unit, getattr(group, "unit", -1)
+                try:
+                    return real(group, *args, **kwargs)
+                finally:
+                    player.unit = before
 
-
-def plain_name(name):
-    name = name.replace("_fsdp_wrapped_module.", "")
-    name = name.replace("_checkpoint_wrapped_module.", "")
-    name = name.replace("_orig_mod.", "")
-    return name[len("module."):] if name.startswith("module.") else name
-
-
-def describe(record, model):
-    """The parameters into the record. Returns their numbers, by all names."""
-    numbers, first_name = {}, {}
-    for name, p in model.named_parameters(remove_duplicate=False):
-        name = plain_name(name)
-        numbers[name] = first_name.setdefault(id(p), len(first_name))
-        record.add("names", name, numbers[name])
-    for name, p in named(model):
-        record.add("parameters", name, p.shape[0] if p.dim() else 1,
-                   p.numel(), dtype_name(name, p), p.requires_grad)
-    return numbers
+            setattr(FSDPParamGroup, method, call)
 
 
-def dtype_name(name, p):
-    from check_record import DTYPES
-    if p.dtype not in DTYPES:
-        raise BadModel(f"parameter {name} is {p.dtype}")
-    return DTYPES[p.dtype]
-
-
-def wrap_of(model, names):
+def wrap_of(model, record, order):
     if isinstance(model, torch.nn.parallel.DistributedDataParallel):
-        return Replicated(model, names)
+        return Replicated(model, record, order)
     from torch.distributed.fsdp import FSDPModule # not before 2.6
     if any(isinstance(m, FSDPModule) for m in model.modules()):
-        return FullyShard(model, names)
+        return FullyShard(model, record, order)
+    from check_flat import Flat, is_flat
+    if is_flat(model):
+        return Flat(model, record, order)
+    if type(model).__name__ == "DeepSpeedEngine":
+        raise BadModel("shard() returned a DeepSpeedEngine, which has a "
+                       "backward and a step of its own: that cannot be judged")
     raise BadModel("shard() left a model that nothing shards: neither "
-                   "fully_shard nor DistributedDataParallel")
+                   "fully_shard nor FullyShardedDataParallel nor "
+                   "DistributedDataParallel")

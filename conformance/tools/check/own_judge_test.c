@@ -83,30 +83,34 @@ static struct own_tensor *tensor_of(struct own_record *r, const char *stage,
 
 static void kept_records_are_right(void **state)
 {
-    struct scene x;
+    static const char *const kept[] = {"mlp", "fsdp1"};
 
     (void)state;
-    read_kept(&x, "mlp");
-    assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
-    for (uint32_t i = 0; i < own_n_requirements; i++) {
-        if (x.r.item[i].outcome == OWN_FAIL) {
-            fail_msg("%s: %s", own_requirements[i].id,
-                     x.r.item[i].finding.text);
+    for (size_t k = 0; k < 2; k++) {
+        struct scene x;
+
+        read_kept(&x, kept[k]);
+        assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
+        for (uint32_t i = 0; i < own_n_requirements; i++) {
+            if (x.r.item[i].outcome == OWN_FAIL) {
+                fail_msg("%s: %s: %s", kept[k], own_requirements[i].id,
+                         x.r.item[i].finding.text);
+            }
         }
+        assert_int_equal(x.r.verdict, OWN_CONFORMANT);
+        assert_int_equal(x.r.first, UINT32_MAX);
+        finish(&x);
     }
-    assert_int_equal(x.r.verdict, OWN_CONFORMANT);
-    assert_int_equal(x.r.first, UINT32_MAX);
-    finish(&x);
 }
 
 /* All that say anything of the kept models notice a damage. */
 static void each_check_can_fail(void **state)
 {
-    static const char *const kept[] = {"mlp", "frozen"};
+    static const char *const kept[] = {"mlp", "frozen", "fsdp1"};
     bool proved[64] = {false};
 
     (void)state;
-    for (size_t k = 0; k < 2; k++) {
+    for (size_t k = 0; k < 3; k++) {
         struct scene x;
 
         read_kept(&x, kept[k]);
@@ -244,6 +248,30 @@ static void a_gather_too_many(void **state)
     expect_first(&x, "own.gathers", "0 expected");
 }
 
+/* Of FSDP1: what pads parameters that a rank keeps as tensors of their own. */
+static void a_flat_unit_is_padded(void **state)
+{
+    struct scene x;
+
+    (void)state;
+    read_kept(&x, "fsdp1");
+    for (uint32_t r = 0; r < 2; r++) {
+        (void)snprintf(x.s.rank[r].wrapper, sizeof(x.s.rank[r].wrapper),
+                       "fsdp1-flat");
+    }
+    expect_first(&x, "own.wire", "elements");
+}
+
+static void a_parameter_outside_of_flat_units(void **state)
+{
+    struct scene x;
+
+    (void)state;
+    read_kept(&x, "fsdp1");
+    x.s.rank[0].unit[0].n_parameters = x.s.rank[1].unit[0].n_parameters = 0;
+    expect_first(&x, "own.layout", "no FullyShardedDataParallel is around it");
+}
+
 static void places_are_those_of_python(void **state)
 {
     (void)state;
@@ -328,6 +356,8 @@ int main(void)
         cmocka_unit_test(nan_is_no_loss),
         cmocka_unit_test(a_missing_reduction),
         cmocka_unit_test(a_gather_too_many),
+        cmocka_unit_test(a_flat_unit_is_padded),
+        cmocka_unit_test(a_parameter_outside_of_flat_units),
         cmocka_unit_test(places_are_those_of_python),
         cmocka_unit_test(the_reader_is_strict),
     };

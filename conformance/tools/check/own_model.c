@@ -12,7 +12,13 @@
 
 bool own_has_units(const struct own_set *s)
 {
-    return strcmp(s->rank[0].wrapper, "fully_shard") == 0;
+    return own_is_flat(s) || strcmp(s->rank[0].wrapper, "fully_shard") == 0;
+}
+
+bool own_is_flat(const struct own_set *s)
+{
+    return strcmp(s->rank[0].wrapper, "fsdp1") == 0 ||
+           strcmp(s->rank[0].wrapper, "fsdp1-flat") == 0;
 }
 
 /* ---- Ends ---- */
@@ -280,9 +286,13 @@ static bool covers_once(const struct own_set *s, uint32_t parameter,
     *f = own_nowhere();
     f->parameter = parameter;
     if (!in_a_unit(&s->rank[0], parameter)) {
-        return own_fail(f, "it is in no unit: each rank has all of it, and "
-                           "nobody reduces its gradient; fully_shard was not "
-                           "called for a module around it");
+        return own_fail(f,
+                        "it is in no unit: each rank has all of it, and "
+                        "nobody reduces its gradient; %s",
+                        own_is_flat(s) ? "no FullyShardedDataParallel is "
+                                         "around it"
+                                       : "fully_shard was not called for a "
+                                         "module around it");
     }
     for (uint32_t i = 0; i < n; i++) {
         if (piece[i].first != at) {

@@ -67,6 +67,9 @@ static bool local(const struct own_set *s, const struct own_tensor *reduced,
 {
     struct own_tensor like = {
         .step = reduced->step, .rank = r, .parameter = reduced->parameter};
+    /* What FSDP1 adds up it casts behind that; fully_shard before. */
+    const uint32_t dtype =
+        own_is_flat(s) ? s->unsharded.compute : s->unsharded.reduce;
     bool any = false;
 
     (void)snprintf(like.stage, sizeof(like.stage), "local-gradient");
@@ -78,10 +81,10 @@ static bool local(const struct own_set *s, const struct own_tensor *reduced,
         like.microbatch = b;
         g = own_find(&s->rank[r], &like);
         if (g && g->dtype <= OWN_BF16 && sample < g->n_values) {
-            const float x = rounded(s->unsharded.reduce,
-                                    float_of(g->dtype, g->value[sample]));
+            const float x =
+                rounded(dtype, float_of(g->dtype, g->value[sample]));
 
-            *out = any ? rounded(s->unsharded.reduce, *out + x) : x;
+            *out = any ? rounded(dtype, *out + x) : x;
             any = true;
         }
     }

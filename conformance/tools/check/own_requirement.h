@@ -101,5 +101,7 @@ OWN_CHECK(own_order);
 OWN_CHECK(own_memory);
 #undef OWN_CHECK
 bool own_has_units(const struct own_set *s); /* that are judged */
+/* FSDP1: a unit's parameters lie one behind the other in a flat one. */
+bool own_is_flat(const struct own_set *s);
 
 #endif

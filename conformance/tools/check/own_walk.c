@@ -108,11 +108,11 @@ static bool has_gradient(const struct own_set *s, const struct own_event *pass,
     return false;
 }
 
-uint64_t own_unit_elements(const struct own_set *s,
-                           const struct own_event *pass, uint32_t unit,
-                           bool gradients)
+/* Of rows: each parameter has its own filled up to a multiple of the ranks. */
+static uint64_t elements_by_rows(const struct own_set *s,
+                                 const struct own_unit *u,
+                                 const struct own_event *pass, bool gradients)
 {
-    const struct own_unit *u = &s->rank[0].unit[unit];
     uint64_t n = 0;
 
     for (uint32_t i = 0; i < u->n_parameters; i++) {
@@ -126,6 +126,39 @@ uint64_t own_unit_elements(const struct own_set *s,
         }
     }
     return n;
+}
+
+/* Of a flat parameter: all of it, or nothing. Where a rank keeps parameters as
+ * tensors of their own (use_orig_params), each begins at a multiple of
+ * ALIGNMENT bytes of what is gathered. */
+static uint64_t elements_flat(const struct own_set *s, const struct own_unit *u,
+                              const struct own_event *pass, bool gradients)
+{
+    enum {
+        ALIGNMENT = 16
+    };
+    const uint32_t bytes = own_dtype_bytes(s->unsharded.compute);
+    const bool aligned = strcmp(s->rank[0].wrapper, "fsdp1") == 0 && bytes > 0;
+    const uint64_t step = aligned ? ALIGNMENT / bytes : 1;
+    uint64_t n = 0;
+    bool any = !gradients;
+
+    for (uint32_t i = 0; i < u->n_parameters; i++) {
+        n = (n + step - 1) / step * step +
+            s->unsharded.parameter[u->parameter[i]].n;
+        any = any || has_gradient(s, pass, u->parameter[i]);
+    }
+    return any ? (n + s->world - 1) / s->world : 0;
+}
+
+uint64_t own_unit_elements(const struct own_set *s,
+                           const struct own_event *pass, uint32_t unit,
+                           bool gradients)
+{
+    const struct own_unit *u = &s->rank[0].unit[unit];
+
+    return own_is_flat(s) ? elements_flat(s, u, pass, gradients)
+                          : elements_by_rows(s, u, pass, gradients);
 }
 
 /* ---- Requirements ---- */

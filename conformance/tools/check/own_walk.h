@@ -21,8 +21,8 @@ bool own_walk_pass(const struct own_set *s, const struct own_event *pass,
 void own_count_pass(const struct own_set *s, const struct own_event *pass,
                     struct own_counts *out);
 
-/* Elements of a rank's part of a unit, each parameter's rows filled up to a
- * multiple of the ranks: of all parameters, or of those with a gradient. */
+/* Elements of a rank's part of a unit, with what pads it: of all parameters, or
+ * of those with a gradient. */
 uint64_t own_unit_elements(const struct own_set *s,
                            const struct own_event *pass, uint32_t unit,
                            bool gradients);

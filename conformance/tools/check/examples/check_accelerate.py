@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model and its optimizer, prepared by Accelerate. On a CPU that is
 DistributedDataParallel, also where a plugin for FSDP is given; with
-ACCELERATE_USE_FSDP=true in the environment it is told to take the plugin."""
+ACCELERATE_USE_FSDP=true in the environment it is told to take the plugin, of
+FSDP2 or, with FSDP_VERSION=1, of FSDP1, where it reads FSDP_USE_ORIG_PARAMS,
+too."""
 
 import os
 
@@ -34,12 +36,15 @@ def adamw(model):
 
 def shard(model):
     plugin = FullyShardedDataParallelPlugin(
-        fsdp_version=2, auto_wrap_policy="size_based_wrap",
-        min_num_params=100) if FSDP else None
+        fsdp_version=int(os.environ.get("FSDP_VERSION", "2")),
+        auto_wrap_policy="size_based_wrap", min_num_params=100) \
+        if FSDP else None
     accelerator = Accelerator(cpu=True, fsdp_plugin=plugin)
     if FSDP:
         accelerator.state.distributed_type = DistributedType.FSDP
         accelerator.state.fsdp_plugin = plugin
+        if plugin.fsdp_version == 1:
+            accelerator.state.device = torch.device("cpu")  # not cpu:0
     model, made = accelerator.prepare(model, adamw(model))
     prepared[:] = [made]
     return model

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that nobody here wrote, small and made from their configurations,
-without weights. The environment says which: MODEL, DTYPES (f32, bf16: computed
-in bf16 and reduced in float32), RECOMPUTE (1: activations are computed again).
+without weights. The environment says which: MODEL, WRAP (fsdp2, fsdp1), DTYPES
+(f32, bf16: computed in bf16 and reduced in float32), RECOMPUTE (1: activations
+are computed again). models_table plays all of them.
 """
 
+import functools
 import os
 
 import torch
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
+from torch.distributed.fsdp import (
+    MixedPrecision, MixedPrecisionPolicy, fully_shard,
+)
+from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+from torch.utils.checkpoint import checkpoint
 
 MODEL = os.environ["MODEL"]
+WRAP = os.environ.get("WRAP", "fsdp2")
 COMPUTE = os.environ.get("DTYPES", "f32")
 RECOMPUTE = os.environ.get("RECOMPUTE") == "1"
 STEPS = 2
@@ -77,9 +85,17 @@ BLOCKS = ("GPT2Block", "LlamaDecoderLayer", "MixtralDecoderLayer", "T5Block",
           "BertLayer", "ViTLayer", "BasicBlock")
 
 
+def blocks(m):
+    return [x for x in m.modules() if type(x).__name__ in BLOCKS]
+
+
 def model():
     m = globals()[MODEL]()
-    if RECOMPUTE:
+    if RECOMPUTE and MODEL == "resnet":
+        for block in blocks(m):
+            block.forward = functools.partial(checkpoint, block.forward,
+                                              use_reentrant=False)
+    elif RECOMPUTE:
         m.gradient_checkpointing_enable(
             gradient_checkpointing_kwargs={"use_reentrant": False})
     m.train()
@@ -104,14 +120,18 @@ def loss(model, batch):
 
 
 def shard(model):
-    policy = {}
-    if COMPUTE == "bf16":
-        policy = {"mp_policy": MixedPrecisionPolicy(
-            param_dtype=torch.bfloat16, reduce_dtype=torch.float32)}
-    for module in list(model.modules()):
-        if type(module).__name__ in BLOCKS:
-            fully_shard(module, **policy)
-    fully_shard(model, **policy)
+    policy = {"param_dtype": torch.bfloat16, "reduce_dtype": torch.float32} \
+        if COMPUTE == "bf16" else {}
+    if WRAP == "fsdp1":
+        # Otherwise it would have units of batch norm alone, in float32.
+        policy = MixedPrecision(**policy, _module_classes_to_ignore=())
+        return Fsdp(model, use_orig_params=True, mixed_precision=policy,
+                    device_id=torch.device("cpu"),
+                    auto_wrap_policy=ModuleWrapPolicy(
+                        {type(block) for block in blocks(model)}))
+    for module in (*blocks(model), model):
+        fully_shard(module, mp_policy=MixedPrecisionPolicy(**policy))
+    return model
 
 
 def optimizer(model):

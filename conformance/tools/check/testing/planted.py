@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small model under fully_shard that is wrong in the way that the variable
-PLANTED of the environment says; planted_test.sh says what has to find it."""
+"""A small model under fully_shard, or FSDP1, that is wrong in the way that the
+variable PLANTED of the environment says ("divisor", "fsdp1-divisor");
+check_planted_test.sh says what has to find it."""
 
 import os
 import signal
@@ -12,9 +13,14 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.state_dict import (
     get_model_state_dict, set_model_state_dict,
 )
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
+from torch.distributed.fsdp import (
+    MixedPrecision, MixedPrecisionPolicy, ShardingStrategy, fully_shard,
+)
 
 PLANTED = os.environ.get("PLANTED", "nothing")
+FSDP1 = PLANTED.startswith("fsdp1-")
+PLANTED = PLANTED.removeprefix("fsdp1-")
 STEPS = 2
 if PLANTED == "microbatches":
     MICROBATCHES = 3
@@ -44,6 +50,10 @@ class Model(torch.nn.Module):
             if PLANTED == "raises" and i == 1 and rank() == 1:
                 raise ValueError("planted here")
             if PLANTED == "hangs" and i == 1 and rank() == 1:
+                time.sleep(1000)
+            if PLANTED == "killed-alone" and i == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if PLANTED == "hangs-alone" and i == 1:
                 time.sleep(1000)
             if PLANTED == "killed" and i == 1 and rank() == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -96,7 +106,11 @@ def shard(model):
     for name in ("RANK", "LOCAL_RANK"):  # as a launcher sets them
         assert os.environ[name] == str(rank())
     if PLANTED == "unwrapped":
-        return
+        return None
+    if PLANTED == "no-module":
+        return "sharded"
+    if FSDP1:
+        return shard_flat(model)
     if PLANTED == "bf16-reduce":
         policy = {"mp_policy": MixedPrecisionPolicy(
             reduce_dtype=torch.bfloat16)}
@@ -136,6 +150,31 @@ def shard(model):
         model.norm.forward = lambda x: gathered_again(model.inner[0], real, x)
 
 
+    return None
+
+
+def shard_flat(model):
+    """By FSDP1, which has original parameters unless that is the fault."""
+    policy = None
+    if PLANTED == "bf16":
+        policy = MixedPrecision(param_dtype=torch.bfloat16,
+                                reduce_dtype=torch.float32)
+
+    def wrap(module):
+        return Fsdp(module, mixed_precision=policy,
+                    use_orig_params=PLANTED not in ("flat", "optimizer-first"),
+                    device_id=torch.device("cpu"))
+
+    for i, inner in enumerate(model.inner):
+        model.inner[i] = wrap(inner)
+    if PLANTED == "divisor":
+        model.inner[1]._gradient_predivide_factor = 1.0
+    if PLANTED == "kept-whole":
+        model.inner[0]._handle._sharding_strategy = \
+            ShardingStrategy.SHARD_GRAD_OP
+    return model if PLANTED == "forgotten" else wrap(model)
+
+
 def gathered_again(unit, forward, x):
     unit.unshard()
     unit.reshard()
@@ -159,6 +198,8 @@ class Restless(torch.optim.AdamW):
 
 
 def optimizer(model):
+    if PLANTED == "no-optimizer":
+        return None
     if PLANTED == "optimizer-first":
         return model.made
     if PLANTED == "frozen-moves":
@@ -181,3 +222,7 @@ if PLANTED == "no-function":
     del loss
 if PLANTED == "import-fails":
     raise RuntimeError("planted here")
+if PLANTED == "import-exits":
+    raise SystemExit(3)
+if PLANTED == "import-hangs":
+    time.sleep(1000)

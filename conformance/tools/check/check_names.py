@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check_names.py - what all wraps have in common: a parameter's names from
+before it was wrapped, units, pieces."""
+
+from check_record import DTYPES
+
+
+class BadModel(Exception):
+    """A sentence for whoever wrote the file."""
+
+
+class Unit:
+    """`inner`: what computes once the unit's weights are there, if that is not
+    `module` itself."""
+
+    def __init__(self, name, module, reshard, parameters, inner=None):
+        self.name, self.module = name, module
+        self.reshard, self.parameters = reshard, parameters
+        self.inner = inner if inner is not None else module
+
+
+class Piece:
+    """Elements from `first` on of parameter p, which has n, in a tensor of
+    this rank."""
+
+    def __init__(self, p, first, parameter, cut, n=None):
+        self.p, self.first, self.parameter, self.cut = p, first, parameter, cut
+        self.n = parameter.numel() if n is None else n
+
+
+class Entry:
+    """A name of a parameter, which may have several: those have the same key.
+    `tensor` is what an optimizer has of it."""
+
+    def __init__(self, name, key, shape, tensor):
+        self.name, self.key, self.shape = name, key, shape
+        self.tensor = tensor
+
+
+def plain_name(name):
+    name = name.replace("_fsdp_wrapped_module.", "")
+    name = name.replace("_checkpoint_wrapped_module.", "")
+    name = name.replace("_orig_mod.", "")
+    return name[len("module."):] if name.startswith("module.") else name
+
+
+def entries_of(model, once=False):
+    """Of a model whose parameters are tensors of their own."""
+    for name, p in model.named_parameters(remove_duplicate=once):
+        yield Entry(plain_name(name), id(p), p.shape, p)
+
+
+def order_of(model):
+    """The names of a model that is not wrapped yet."""
+    return {e.name: i for i, e in enumerate(entries_of(model))}
+
+
+def describe(record, entries, order):
+    """The parameters into the record, in the order that they had unwrapped.
+    Returns their numbers, by all names, and by the tensors that an optimizer
+    has of them."""
+    number, names, owned = {}, {}, {}
+    for e in sorted(entries, key=lambda e: order.get(e.name, len(order))):
+        is_new = e.key not in number
+        p = number.setdefault(e.key, len(number))
+        names[e.name] = p
+        record.add("names", e.name, p)
+        if is_new:
+            owned.setdefault(id(e.tensor), []).append(p)
+            record.add("parameters", e.name, e.shape[0] if e.shape else 1,
+                       e.shape.numel(), dtype_name(e), e.tensor.requires_grad)
+    return names, owned
+
+
+def dtype_name(e):
+    if e.tensor.dtype not in DTYPES:
+        raise BadModel(f"parameter {e.name} is {e.tensor.dtype}")
+    return DTYPES[e.tensor.dtype]
+
+
+class Wrap:
+    """A model, wrapped or not, and its parameters by their numbers."""
+
+    name = "none"
+
+    def __init__(self, model, record, order):
+        self.model = model
+        self.names, self.owned = describe(record, self.entries(), order)
+
+    def entries(self):
+        return entries_of(self.model)
+
+    def units(self):
+        return []
+
+    def casts(self):
+        """Names of modules whose arguments are cast."""
+        return []
+
+    def full(self, unit):
+        """(number, weights) of a unit, while it is unsharded."""
+        return []
+
+    def live(self):
+        """Bytes of whole weights that are there now."""
+        return 0
+
+    def name_collectives(self, player):
+        """Has player.unit say whose collective comes next."""
