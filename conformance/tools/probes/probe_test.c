@@ -183,7 +183,7 @@ static void kept_logs(void **state)
     if (status != FSDP_OK) {
         fail_msg("refused: %s", error.message);
     }
-    assert_int_equal(logs.n, 4);
+    assert_int_equal(logs.n, 8);
     for (uint32_t i = 0; i < logs.n; i++) {
         assert_true(logs.log[i].ended);
     }
@@ -196,6 +196,12 @@ static void kept_logs(void **state)
     assert_int_equal(logs.log[2].call[15].launches, 1);
     assert_int_equal(logs.log[3].n_marks, 3);
     assert_int_equal(logs.log[3].mark[2].peak_since, 3145736);
+    assert_int_equal(logs.log[5].source, PROBE_TORCH);
+    assert_int_equal(logs.log[5].rank, 1);
+    assert_int_equal(logs.log[5].n_calls, 27);
+    assert_int_equal(logs.log[5].n_marks, 6);
+    assert_int_equal(logs.log[7].source, PROBE_STORAGES);
+    assert_int_equal(logs.log[7].n_marks, 6);
     probe_logs_release(&logs);
 }
 

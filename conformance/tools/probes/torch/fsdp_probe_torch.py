@@ -144,6 +144,8 @@ class Log:
 
 
 def op_name(op):
+    if isinstance(op, str):  # of a functional one
+        return op
     return str(torch.distributed.ReduceOp.unbox(op).op
                if hasattr(torch.distributed.ReduceOp, "unbox")
                else op).rpartition(".")[2].lower()
@@ -245,43 +247,110 @@ OPERATORS = {
 }
 
 
+def reduced(t, size):
+    return Part("all-reduce", t, t.numel(), t.numel())
+
+
+def gathered_of(t, size):
+    return Part("all-gather", t, t.numel(), t.numel() * size)
+
+
+def scattered_of(t, size):
+    return Part("reduce-scatter", t, t.numel() // size, t.numel())
+
+
+FUNCTIONAL = {
+    "all_reduce": reduced, "all_reduce_": reduced,
+    "all_reduce_coalesced": reduced, "all_reduce_coalesced_": reduced,
+    "all_gather_into_tensor": gathered_of,
+    "all_gather_into_tensor_coalesced": gathered_of,
+    "reduce_scatter_tensor": scattered_of,
+    "reduce_scatter_tensor_coalesced": scattered_of,
+    "broadcast": lambda t, size: Part("broadcast", t, t.numel(), t.numel()),
+    "all_to_all_single": lambda t, size: Part("all-to-all-v", t, t.numel(),
+                                              t.numel()),
+}
+
+
 # ---- The dispatcher ----
 
-def watch_operator(library, log, name, describe):
-    """A kernel that writes a line, and goes on to the one below. It goes on
-    without the interpreter's lock, which threads of process groups take."""
-    below = torch._C._after_ADInplaceOrView_keyset
-    operator = getattr(torch.ops.c10d, name).default
+def logging(log, operator, tell, go_on):
+    """A kernel that writes lines, and goes on. It goes on without the
+    interpreter's lock, which threads of process groups take."""
     keys = [a.name for a in operator._schema.arguments]
-    unbox = torch.distributed.ProcessGroup.unbox
-    called = f"c10d::{name}".encode()
+    # What a call leaves as it is by default does not come here.
+    defaults = {a.name: a.default_value for a in operator._schema.arguments
+                if a.has_default_value()}
 
-    def tell(arguments):
-        call = dict(zip(keys, arguments))
-        if not log.open():
-            return []
-        if describe is None:
-            for t in call["tensors"]:
-                log.write.send(t.numel() * t.element_size())
-            return []
-        group = unbox(call["process_group"])
-        return [log.call(called, call, group, part)
-                for part in describe(call, group.size())]
-
-    def logged(keyset, *arguments):
+    def kernel(keyset, *arguments):
         written = []
         try:
-            written = tell(arguments)
+            if log.open():
+                written = tell({**defaults, **dict(zip(keys, arguments))})
         except Exception as error:
             complain(error)
         try:
-            return operator.redispatch(keyset & below, *arguments)
+            return operator.redispatch(go_on(keyset), *arguments)
         except BaseException:
             for number in written:
                 log.write.failed(number)
             raise
 
-    library.impl(name, logged, "ADInplaceOrView", with_keyset=True)
+    return kernel
+
+
+def watch_operators(log):
+    """Those of process groups."""
+    below = torch._C._after_ADInplaceOrView_keyset
+    unbox = torch.distributed.ProcessGroup.unbox
+
+    def lines(name, describe):
+        def tell(call):
+            if describe is None:
+                for t in call["tensors"]:
+                    log.write.send(t.numel() * t.element_size())
+                return []
+            group = unbox(call["process_group"])
+            return [log.call(f"c10d::{name}".encode(), call, group, part)
+                    for part in describe(call, group.size())]
+        return tell
+
+    library = torch.library.Library("c10d", "IMPL")
+    for name, describe in OPERATORS.items():
+        if hasattr(torch.ops.c10d, name):  # else this PyTorch has none
+            library.impl(name, logging(
+                log, getattr(torch.ops.c10d, name).default,
+                lines(name, describe), lambda keyset: keyset & below),
+                "ADInplaceOrView", with_keyset=True)
+    return library
+
+
+def watch_functional(log):
+    """Where DTensor makes a collective, that key is left out. It makes
+    functional ones, whose kernel is the same for all back ends: one that
+    PyTorch does not use leads to it."""
+    left_out = torch._C._dispatch_tls_is_dispatch_key_excluded
+    any_other = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse3)
+
+    def lines(name, describe):
+        def tell(call):
+            if not left_out(torch._C.DispatchKey.ADInplaceOrView):
+                return []  # it is seen where it goes
+            group = log.c10d._resolve_process_group(call["group_name"])
+            return [log.call(name.encode(), call, group, part)
+                    for t in call.get("inputs", [call.get("input")])
+                    for part in [describe(t, group.size())]]
+        return tell
+
+    library = torch.library.Library("_c10d_functional", "IMPL")
+    for name, describe in FUNCTIONAL.items():
+        if hasattr(torch.ops._c10d_functional, name):
+            for backend in ("CPU", "CUDA"):
+                library.impl(name, logging(
+                    log, getattr(torch.ops._c10d_functional, name).default,
+                    lines(name, describe), lambda keyset: any_other),
+                    backend, with_keyset=True)
+    return library
 
 
 @functools.cache
@@ -292,14 +361,6 @@ def complain_once(text):
 
 def complain(error):
     complain_once(repr(error)[:300])
-
-
-def watch_operators(log):
-    library = torch.library.Library("c10d", "IMPL")
-    for name, describe in OPERATORS.items():
-        if hasattr(torch.ops.c10d, name):  # else this PyTorch has none
-            watch_operator(library, log, name, describe)
-    return library
 
 
 # ---- Steps ----
@@ -354,3 +415,4 @@ def begin(c10d):
     log = Log(c10d)
     kept.append(Steps(log))
     kept.append(watch_operators(log))
+    kept.append(watch_functional(log))
