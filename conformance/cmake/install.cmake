@@ -71,6 +71,8 @@ install(DIRECTORY conformance/tools/adapters DESTINATION ${data}
     FILES_MATCHING PATTERN *.py PATTERN *.txt PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY conformance/tools/check DESTINATION ${data}
     FILES_MATCHING PATTERN *.py PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY conformance/tools/probes/torch/ DESTINATION ${data}/probes
+    FILES_MATCHING PATTERN *.py PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY fixtures/golden fixtures/schema DESTINATION ${data}
     PATTERN schema_test EXCLUDE)
 install(DIRECTORY ci/samples DESTINATION ${data})

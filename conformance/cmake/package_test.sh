@@ -112,11 +112,18 @@ result 'check finds its Python part' "$why"
 
 # ---- The probes ----
 why=
-for probe in heap nccl; do
+for probe in heap nccl torch; do
     [ -n "$(find prefix/lib* -path "*/fsdp-cts/fsdp-probe-$probe.so")" ] ||
         why="no fsdp-probe-$probe.so: $(find prefix -name '*.so')"
 done
 result 'probes are installed' "$why"
+why=
+prefix/bin/fsdp-cts probe --torch logs printenv PYTHONPATH LD_PRELOAD \
+    FSDP_PROBE_LOG >out 2>&1
+grep -qx "$PWD/prefix/share/fsdp-cts/probes" out &&
+    grep -qx "$PWD/prefix/lib.*/fsdp-probe-torch.so" out &&
+    grep -qx "$PWD/logs" out || why=$(cat out)
+result 'probe --torch finds its parts' "$why"
 
 # ---- pkg-config (command.init_test runs the whole manifest) ----
 why=

@@ -364,6 +364,7 @@ file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh
     ${here}/tools/bench/*_test.sh ${here}/tools/submit/*_test.sh
     ${here}/tools/track/*_test.sh ${here}/tools/init/*_test.sh
     ${here}/tools/probes/probe_usage_test.sh
+    ${here}/tools/probes/probe_page_test.sh
     ${here}/tools/check/check_test.sh
     ${here}/tools/plan/*_test.sh ${here}/tools/count/*_test.sh)
 foreach(script ${scripts})

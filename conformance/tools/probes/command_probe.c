@@ -6,6 +6,7 @@
 #include "cases/case.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "tools/probes/probe_launch.h"
 #include "tools/probes/probe_show.h"
 
 #include <errno.h>
@@ -16,13 +17,17 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: fsdp-cts probe LOG ... [OPTION ...]\n\n"
+    "usage: fsdp-cts probe LOG ... [OPTION ...]\n"
+    "       fsdp-cts probe --torch FOLDER PROGRAM [ARGUMENT ...]\n\n"
     "LOG: a log that a probe wrote, or a folder of them. Prints the "
     "collectives of\neach rank by kind, type and size, and the peaks of its "
-    "heap. With --units the\nprogram is judged: each rank must have made the "
-    "collectives of such a model, no\nmore. See docs/probes.md.\n\n"
+    "memory. With --units the\nprogram is judged: each rank must have made the "
+    "collectives of such a model, no\nmore. --torch starts a program of "
+    "PyTorch as it is, whose ranks write logs into\nFOLDER. See "
+    "docs/probes.md.\n\n"
     "example:\n"
-    "  fsdp-cts probe logs/ --units 4160x2 --steps 3\n"
+    "  fsdp-cts probe --torch logs torchrun --nproc-per-node 2 train.py\n"
+    "  fsdp-cts probe logs/ --units 4160x2 --steps 3 --in-steps\n"
     "\n"
     "  --units N,...        elements of each unit, in the order of the "
     "forward;\n"
@@ -39,8 +44,11 @@ static const char usage[] =
     "                       what else each rank does in the whole run, over "
     "all\n"
     "                       ranks, as all-reduce:1:10 for ten losses\n"
+    "  --in-steps           look only at what is between a mark 'step N' and "
+    "its\n"
+    "                       'after step N', or the next step\n"
     "  --messages-ok        there may be messages beside the collectives\n"
-    "  --peak-at-most BYTES of each heap that has a log\n"
+    "  --peak-at-most BYTES of each log of memory\n"
     "  --json               print JSON\n"
     "  --help               this text\n\n"
     "exit: 0 as expected, or nothing was; 1 not as expected; 2 a rank has no "
@@ -175,6 +183,7 @@ enum option_code {
     OPTION_REDUCE_DTYPE,
     OPTION_ALSO,
     OPTION_MESSAGES_OK,
+    OPTION_IN_STEPS,
     OPTION_PEAK,
     OPTION_JSON,
 };
@@ -218,6 +227,9 @@ static int parse_option(int code, const char *value, struct options *o)
     case OPTION_MESSAGES_OK:
         e->messages_ok = true;
         return 0;
+    case OPTION_IN_STEPS:
+        e->in_steps = true;
+        return 0;
     case OPTION_PEAK:
         return whole_number(value, 0, INT64_MAX, &o->peak)
                    ? 0
@@ -242,6 +254,7 @@ static int parse(int argc, char **argv, struct options *o)
         {"reduce-dtype", required_argument, NULL, OPTION_REDUCE_DTYPE},
         {"also", required_argument, NULL, OPTION_ALSO},
         {"messages-ok", no_argument, NULL, OPTION_MESSAGES_OK},
+        {"in-steps", no_argument, NULL, OPTION_IN_STEPS},
         {"peak-at-most", required_argument, NULL, OPTION_PEAK},
         {"json", no_argument, NULL, OPTION_JSON},
         {NULL, 0, NULL, 0}};
@@ -367,6 +380,10 @@ int command_probe(int argc, char **argv)
         fputs(usage, stdout);
         free(o);
         return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "--torch") == 0) {
+        free(o);
+        return probe_launch(argv + 2);
     }
     if (!o) {
         fprintf(stderr, "fsdp-cts: out of memory\n");

@@ -91,6 +91,12 @@ void probe_log_label(const struct probe_log_file *log,
 void probe_comm_label(const struct probe_log_file *log, uint64_t comm,
                       char label[PROBE_LABEL_BYTES]);
 
+/* The next mark "step ..." from *mark on, which moves behind the step: its
+ * calls are [from, to), to the last mark "after step ..." before the next step,
+ * or up to that. False: there is none. */
+bool probe_step(const struct probe_log_file *log, uint64_t *mark,
+                uint64_t *from, uint64_t *to);
+
 /* Collectives that are alike: of one kind, type and size over groups of one
  * size; counted in [from, to) of a log. */
 struct probe_count {
@@ -121,9 +127,10 @@ struct probe_expect {
     uint32_t replicas, dtype, reduce_dtype;
     bool reshard, keep_root, shards; /* shards: false for NO_SHARD */
     bool messages_ok;                /* there may be sends and puts */
+    bool in_steps;                   /* only what is in a marked step */
     const char *sync;                /* "s", "ns": a letter a microbatch */
     uint64_t steps;
-    uint32_t n_also; /* what else it does, over all ranks, in the whole run */
+    uint32_t n_also; /* what else it does, over all ranks, all steps together */
     struct probe_count also[PROBE_MAX_ALSO]; /* kind, dtype, n, calls */
 };
 /* Of all steps together, on a rank of a world of so many. NOMEM; INVALID: the

@@ -85,6 +85,37 @@ int probe_count_calls(const struct probe_log_file *log, uint64_t from,
     return FSDP_OK;
 }
 
+static bool begins(const struct probe_mark *mark, const char *with)
+{
+    return strncmp(mark->name, with, strlen(with)) == 0;
+}
+
+bool probe_step(const struct probe_log_file *log, uint64_t *mark,
+                uint64_t *from, uint64_t *to)
+{
+    uint64_t m = *mark;
+    bool closed = false;
+
+    while (m < log->n_marks && !begins(&log->mark[m], "step ")) {
+        m++;
+    }
+    if (m == log->n_marks) {
+        return false;
+    }
+    *from = log->mark[m++].at;
+    for (; m < log->n_marks && !begins(&log->mark[m], "step "); m++) {
+        if (begins(&log->mark[m], "after step ")) {
+            *to = log->mark[m].at;
+            closed = true;
+        }
+    }
+    if (!closed) {
+        *to = m < log->n_marks ? log->mark[m].at : log->n_calls;
+    }
+    *mark = m;
+    return true;
+}
+
 void probe_counts_release(struct probe_counts *counts)
 {
     free(counts->count);

@@ -143,6 +143,33 @@ static uint64_t world_of(const struct probe_log_file *log)
     return log->world == PROBE_UNKNOWN ? most : log->world;
 }
 
+/* What is within marked steps, of which there are so many. */
+static int count_steps(const struct probe_log_file *log, const char *label,
+                       uint64_t steps, struct probe_counts *out,
+                       struct probe_verdict *v)
+{
+    uint64_t n = 0;
+    uint64_t mark = 0;
+    uint64_t from;
+    uint64_t to;
+
+    for (; probe_step(log, &mark, &from, &to); n++) {
+        struct probe_counts one;
+        int status = probe_count_calls(log, from, to, &one);
+        for (uint32_t i = 0; i < one.n && status == FSDP_OK; i++) {
+            status = probe_counts_add(out, &one.count[i]);
+        }
+        probe_counts_release(&one);
+        FSDP_TRY(status);
+    }
+    if (n != steps && (log->ended || n > steps)) {
+        find(v, &v->differs,
+             "%s: %" PRIu64 " marked steps, %" PRIu64 " expected", label, n,
+             steps);
+    }
+    return FSDP_OK;
+}
+
 static int judge_calls(const struct probe_log_file *log,
                        const struct probe_expect *expect,
                        struct probe_verdict *v)
@@ -160,7 +187,9 @@ static int judge_calls(const struct probe_log_file *log,
     }
     status = probe_expect_counts(expect, world_of(log), &want);
     if (status == FSDP_OK) {
-        status = probe_count_calls(log, 0, log->n_calls, &got);
+        status = expect->in_steps
+                     ? count_steps(log, label, expect->steps, &got, v)
+                     : probe_count_calls(log, 0, log->n_calls, &got);
     }
     if (status == FSDP_OK) {
         compare(v, label, log->ended, &got, &want);
@@ -268,11 +297,12 @@ int probe_judge(const struct probe_logs *logs,
     memset(v, 0, sizeof(*v));
     for (uint32_t i = 0; i < logs->n; i++) {
         const struct probe_log_file *log = &logs->log[i];
-        heaps += log->source == PROBE_HEAP;
-        calls += log->source != PROBE_HEAP;
-        if (log->source == PROBE_HEAP && peak != PROBE_UNKNOWN) {
+        bool is_memory = probe_source_is_memory(log->source);
+        heaps += is_memory;
+        calls += !is_memory;
+        if (is_memory && peak != PROBE_UNKNOWN) {
             judge_peak(log, peak, v);
-        } else if (log->source != PROBE_HEAP && expect) {
+        } else if (!is_memory && expect) {
             if (shares_process(log)) {
                 find(v, &v->incomplete,
                      "%.100s: several ranks share the process", log->path);
@@ -282,8 +312,11 @@ int probe_judge(const struct probe_logs *logs,
         }
     }
     if (expect) {
-        judge_ranks(logs, PROBE_MPI, v);
-        judge_ranks(logs, PROBE_NCCL, v);
+        for (uint32_t source = 0; source < PROBE_N_SOURCES; source++) {
+            if (!probe_source_is_memory(source)) {
+                judge_ranks(logs, source, v);
+            }
+        }
     }
     if ((expect && calls == 0) || (peak != PROBE_UNKNOWN && heaps == 0)) {
         find(v, &v->incomplete, "no log of %s",

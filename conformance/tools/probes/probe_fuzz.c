@@ -44,10 +44,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
             }
         }
         probe_counts_release(&counts);
-        if (probe_judge(&logs, &expect, 1000, &verdict) != FSDP_OK) {
-            abort();
+        for (int in_steps = 1; in_steps >= 0; in_steps--) {
+            expect.in_steps = in_steps == 1;
+            if (probe_judge(&logs, &expect, 1000, &verdict) != FSDP_OK) {
+                abort();
+            }
         }
-        if (log.source != PROBE_HEAP && !log.ended && !verdict.incomplete) {
+        if (!probe_source_is_memory(log.source) && !log.ended &&
+            !verdict.incomplete) {
             abort(); /* a log without its end is never judged whole */
         }
     }

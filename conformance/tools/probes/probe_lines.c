@@ -370,17 +370,22 @@ enum {
     MPI = 1 << PROBE_MPI,
     NCCL = 1 << PROBE_NCCL,
     HEAP = 1 << PROBE_HEAP,
+    TORCH = 1 << PROBE_TORCH,
+    STORAGES = 1 << PROBE_STORAGES,
+
+    CALLS = MPI | NCCL | TORCH,
+    MEMORY = HEAP | STORAGES,
 };
 
 const struct probe_line probe_lines[] = {
-    {"communicator", MPI | NCCL, &communicator, begin_communicator},
-    {"collective", MPI | NCCL, &collective, begin_collective},
-    {"failed", MPI, &failed, begin_other},
+    {"communicator", CALLS, &communicator, begin_communicator},
+    {"collective", CALLS, &collective, begin_collective},
+    {"failed", MPI | TORCH, &failed, begin_other},
     {"launch", NCCL, &launch, begin_other},
-    {"mark", MPI | NCCL, &mark, begin_mark},
-    {"mark", HEAP, &heap_mark, begin_mark},
-    {"peak", HEAP, &peak, begin_other},
-    {"end", MPI | NCCL, &calls_end, begin_other},
-    {"end", HEAP, &heap_end, begin_other},
+    {"mark", CALLS, &mark, begin_mark},
+    {"mark", MEMORY, &heap_mark, begin_mark},
+    {"peak", MEMORY, &peak, begin_other},
+    {"end", CALLS, &calls_end, begin_other},
+    {"end", MEMORY, &heap_end, begin_other},
     {NULL, 0, NULL, NULL},
 };

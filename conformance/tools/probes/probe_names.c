@@ -11,9 +11,15 @@
 
 const char *probe_source_name(uint32_t source)
 {
-    static const char *const name[] = {"mpi", "nccl", "heap"};
+    static const char *const name[] = {"mpi", "nccl", "heap", "torch",
+                                       "storages"};
 
     return NAME_OF(name, source);
+}
+
+bool probe_source_is_memory(uint32_t source)
+{
+    return source == PROBE_HEAP || source == PROBE_STORAGES;
 }
 
 const char *probe_kind_name(uint32_t kind)

@@ -6,6 +6,7 @@
 #ifndef FSDP_CTS_PROBE_NAMES_H
 #define FSDP_CTS_PROBE_NAMES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -17,8 +18,13 @@ enum probe_source {
     PROBE_MPI = 0,
     PROBE_NCCL = 1,
     PROBE_HEAP = 2,
+    PROBE_TORCH = 3,    /* torch.distributed */
+    PROBE_STORAGES = 4, /* of tensors of PyTorch, on the host */
+    PROBE_N_SOURCES,
 };
 const char *probe_source_name(uint32_t source);
+/* Whether its logs are of memory; else they are of collectives. */
+bool probe_source_is_memory(uint32_t source);
 
 /* The first five are enum fsdp_collective_kind. */
 enum probe_kind {

@@ -109,13 +109,13 @@ static int order(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-/* Of a heap there may be more: children, and programs that a rank starts. */
+/* Of memory there may be more: children, and programs that a rank starts. */
 static int check_runs(const struct probe_logs *logs, struct fsdp_error *error)
 {
     for (uint32_t i = 1; i < logs->n; i++) {
         const struct probe_log_file *a = &logs->log[i - 1];
         const struct probe_log_file *b = &logs->log[i];
-        if (a->source == b->source && a->source != PROBE_HEAP &&
+        if (a->source == b->source && !probe_source_is_memory(a->source) &&
             a->rank != PROBE_UNKNOWN && a->rank == b->rank) {
             const size_t n = strlen(a->path);
             const size_t m = strlen(b->path);

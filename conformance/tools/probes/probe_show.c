@@ -85,15 +85,14 @@ static int print_steps(const struct probe_log_file *log)
     struct probe_counts first = {.n = 0};
     uint64_t steps = 0;
     uint64_t others = 0;
+    uint64_t mark = 0;
+    uint64_t from;
+    uint64_t to;
     int status = FSDP_OK;
 
-    for (uint64_t i = 0; i < log->n_marks && status == FSDP_OK; i++) {
+    while (status == FSDP_OK && probe_step(log, &mark, &from, &to)) {
         struct probe_counts c = {.n = 0};
-        uint64_t to = i + 1 < log->n_marks ? log->mark[i + 1].at : log->n_calls;
-        if (strncmp(log->mark[i].name, "step ", 5) != 0) {
-            continue;
-        }
-        status = probe_count_calls(log, log->mark[i].at, to, &c);
+        status = probe_count_calls(log, from, to, &c);
         if (steps++ == 0) {
             first = c;
             continue;
@@ -166,7 +165,7 @@ int probe_show_text(const struct probe_logs *logs)
         const struct probe_log_file *log = &logs->log[i];
         struct probe_counts counts;
         bool more = true;
-        if (log->source == PROBE_HEAP) {
+        if (probe_source_is_memory(log->source)) {
             print_heap(log);
             continue;
         }
@@ -221,7 +220,7 @@ static json_t *marks_json(const struct probe_log_file *log)
         const struct probe_mark *m = &log->mark[i];
         (void)json_array_append_new(
             out,
-            log->source == PROBE_HEAP
+            probe_source_is_memory(log->source)
                 ? json_pack("{s:s, s:o, s:o}", "name", m->name, "live",
                             known(m->live), "peak_since", known(m->peak_since))
                 : json_pack("{s:s, s:o}", "name", m->name, "at", known(m->at)));
@@ -243,7 +242,7 @@ json_t *probe_show_json(const struct probe_logs *logs)
             log->ended ? json_string(probe_how_name(log->end.how))
                        : json_null(),
             "marks", marks_json(log), "counts", counts_json(log));
-        if (one && log->source == PROBE_HEAP) {
+        if (one && probe_source_is_memory(log->source)) {
             (void)json_object_del(one, "counts");
             (void)json_object_set_new(one, "peak", known(log->peak));
             (void)json_object_set_new(one, "live", known(log->end.live));

@@ -123,6 +123,13 @@ static void hostile(void **state)
                            "{\"type\":\"peak\",\"peak\":5}\n",
             "does not grow");
     refused(HEADER("heap") HEAP_END("5", "6"), "less than");
+    refused(HEADER("storages") HEAP_END("5", "6"), "less than");
+    refused(HEADER("storages") COMM, "no \"communicator\"");
+    refused(HEADER("torch") "{\"type\":\"peak\",\"peak\":5}\n", "no \"peak\"");
+    refused(HEADER("torch") COMM "{\"type\":\"failed\",\"seq\":0,"
+                                 "\"code\":1}\n",
+            "no such call");
+    refused(HEADER("jax"), "source");
 }
 
 /* One field of a sound line at a time: replaced, twice, or one too many. */
@@ -176,7 +183,7 @@ static void kept_logs(void **state)
     if (status != FSDP_OK) {
         fail_msg("refused: %s", error.message);
     }
-    assert_int_equal(logs.n, 4);
+    assert_int_equal(logs.n, 8);
     for (uint32_t i = 0; i < logs.n; i++) {
         assert_true(logs.log[i].ended);
     }
@@ -189,6 +196,12 @@ static void kept_logs(void **state)
     assert_int_equal(logs.log[2].call[15].launches, 1);
     assert_int_equal(logs.log[3].n_marks, 3);
     assert_int_equal(logs.log[3].mark[2].peak_since, 3145736);
+    assert_int_equal(logs.log[5].source, PROBE_TORCH);
+    assert_int_equal(logs.log[5].rank, 1);
+    assert_int_equal(logs.log[5].n_calls, 27);
+    assert_int_equal(logs.log[5].n_marks, 6);
+    assert_int_equal(logs.log[7].source, PROBE_STORAGES);
+    assert_int_equal(logs.log[7].n_marks, 6);
     probe_logs_release(&logs);
 }
 
@@ -329,13 +342,83 @@ static void verdicts(void **state)
     assert_true(verdict.incomplete);
 }
 
+/* ---- Steps ---- */
+
+#define MARK(at, name) \
+    "{\"type\":\"mark\",\"at\":" at ",\"name\":\"" name "\"}\n"
+/* A setup, two steps of a gather each, a gather between and one behind them. */
+#define STEPS                                                              \
+    HEADER("torch")                                                        \
+    COMM CALL("0") MARK("1", "step 0") CALL("1") MARK("2", "after step 0") \
+        CALL("2") MARK("3", "step 1") MARK("3", "after step 1") CALL("3")  \
+            MARK("4", "after step 1") CALL("4")
+
+static void steps_of(const char *text, const uint64_t (*right)[2], uint32_t n)
+{
+    struct probe_log_file log;
+    uint64_t mark = 0;
+    uint64_t from;
+    uint64_t to;
+
+    read_well(text, &log);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_true(probe_step(&log, &mark, &from, &to));
+        assert_int_equal(from, right[i][0]);
+        assert_int_equal(to, right[i][1]);
+    }
+    assert_false(probe_step(&log, &mark, &from, &to));
+    probe_log_release(&log);
+}
+
+static void steps(void **state)
+{
+    static const uint64_t closed[][2] = {{1, 2}, {3, 4}};
+    static const uint64_t open[][2] = {{1, 3}, {3, 5}};
+    (void)state;
+
+    steps_of(STEPS END("5"), closed, 2);
+    steps_of(HEADER("mpi") COMM CALL("0") MARK("1", "step 0") CALL("1")
+                 MARK("2", "loaded") CALL("2") MARK("3", "step 1") CALL("3")
+                     CALL("4") END("5"),
+             open, 2);
+    steps_of(SOUND, NULL, 0);
+}
+
+/* Judged are the calls in them, and how many there are. */
+static void verdicts_in_steps(void **state)
+{
+    struct probe_expect e = model();
+    struct probe_log_file log;
+    struct probe_logs logs = {.n = 1, .log = &log};
+    (void)state;
+
+    e.n_units = 0;
+    e.steps = 2;
+    e.in_steps = true;
+    e.n_also = 1;
+    e.also[0] = (struct probe_count){
+        .kind = PROBE_ALL_GATHER, .dtype = PROBE_F32, .n = 5, .calls = 2};
+    for (int i = 0; i < 5; i++) {
+        read_well(i == 4 ? STEPS : STEPS END("5"), &log);
+        log.world = i == 3 ? 3 : 2;
+        e.steps = i == 1 ? 3 : 2;
+        e.also[0].calls = i == 2 ? 5 : 2;
+        assert_int_equal(probe_judge(&logs, &e, PROBE_UNKNOWN, &verdict),
+                         FSDP_OK);
+        assert_int_equal(verdict.differs, i > 0 && i < 4);
+        assert_true(verdict.incomplete); /* rank 1 has no log */
+        probe_log_release(&log);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sound_log), cmocka_unit_test(cut_anywhere),
-        cmocka_unit_test(hostile),     cmocka_unit_test(each_field),
-        cmocka_unit_test(kept_logs),   cmocka_unit_test(strategies),
-        cmocka_unit_test(verdicts),
+        cmocka_unit_test(a_sound_log),       cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(hostile),           cmocka_unit_test(each_field),
+        cmocka_unit_test(kept_logs),         cmocka_unit_test(strategies),
+        cmocka_unit_test(verdicts),          cmocka_unit_test(steps),
+        cmocka_unit_test(verdicts_in_steps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -19,7 +19,10 @@ endfunction()
 
 probe(fsdp-probe-heap SOURCES heap_probe.c heap_log.c heap_maps.c)
 probe(fsdp-probe-nccl SOURCES nccl_probe.c call_log.c)
-set(probes fsdp-probe-heap fsdp-probe-nccl)
+probe(fsdp-probe-torch SOURCES torch_probe.c call_log.c heap_log.c)
+# PyTorch's allocator throws through it.
+target_compile_options(fsdp-probe-torch PRIVATE -fexceptions)
+set(probes fsdp-probe-heap fsdp-probe-nccl fsdp-probe-torch)
 
 if(MPI_C_FOUND)
     probe(fsdp-probe-mpi SOURCES mpi_probe.c mpi_communicators.c mpi_requests.c

@@ -19,7 +19,7 @@ endfunction()
 unit(conformance/tools/probes/probe_test.c LINK fsdp-probe)
 program(plain_heap LINK Threads::Threads)
 program(nccl_driver LINK Threads::Threads ${CMAKE_DL_LIBS})
-set(scripts heap_probe nccl_probe)
+set(scripts heap_probe nccl_probe torch_launch)
 if(MPI_C_FOUND)
     program(plain_fsdp LINK MPI::MPI_C Threads::Threads)
     program(private_calls SHARED LINK MPI::MPI_C ${CMAKE_DL_LIBS})
@@ -37,3 +37,9 @@ if(MPI_C_FOUND)
     set_tests_properties(probe.mpi_probe probe.own_run PROPERTIES
         LABELS "command;mpi")
 endif()
+# Training by PyTorch, which is looked for where the adapters find it.
+add_test(NAME probe.torch_train COMMAND
+    ${here}/tools/probes/torch_train_test.sh $<TARGET_FILE:fsdp-cts>
+    ${CMAKE_BINARY_DIR}/probes ${CMAKE_BINARY_DIR}/tests "${FSDP_SANITIZE}")
+set_tests_properties(probe.torch_train PROPERTIES LABELS conformance
+    TIMEOUT 1200 SKIP_RETURN_CODE 77)

@@ -54,12 +54,10 @@ static void unlock(void)
 static bool is_open(void)
 {
     if (file.state == PROBE_LOG_CLOSED) {
-        struct probe_head head = {.source = PROBE_HEAP,
-                                  .library = "malloc, mmap",
-                                  .rank = probe_rank_of_environment(),
-                                  .world = probe_world_of_environment(),
-                                  .parent = parent};
-        (void)probe_log_open(&file, &head);
+        struct probe_head head = {.parent = parent};
+        if (heap_head(&head)) {
+            (void)probe_log_open(&file, &head);
+        }
     }
     return file.state == PROBE_LOG_OPEN;
 }
@@ -144,8 +142,7 @@ void heap_untracked(void)
     atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
 }
 
-/* For the probes of collectives, and for programs that look it up. */
-void fsdp_probe_mark(const char *name)
+void heap_log_mark(const char *name)
 {
     struct probe_line line;
     lock();

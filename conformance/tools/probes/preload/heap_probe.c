@@ -126,6 +126,22 @@ __attribute__((constructor)) static void at_start(void)
     (void)ready();
 }
 
+bool heap_head(struct probe_head *head)
+{
+    head->source = PROBE_HEAP;
+    head->library = "malloc, mmap";
+    head->rank = probe_rank_of_environment();
+    head->world = probe_world_of_environment();
+    return true;
+}
+
+/* For the probes of collectives, and for programs that look it up. */
+PROBE_EXPORT void fsdp_probe_mark(const char *name);
+void fsdp_probe_mark(const char *name)
+{
+    heap_log_mark(name);
+}
+
 static void *counted(void *p)
 {
     if (p) {

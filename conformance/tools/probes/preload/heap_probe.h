@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heap_probe.h - what the files of the heap's probe share.
+ * heap_probe.h - what the files of a probe of memory share.
  */
 #ifndef FSDP_CTS_HEAP_PROBE_H
 #define FSDP_CTS_HEAP_PROBE_H
@@ -14,8 +14,12 @@ void heap_changed(uint64_t from, uint64_t to);
 void heap_mapped(uint64_t bytes); /* memory of mmap, the same */
 void heap_unmapped(uint64_t bytes);
 void heap_untracked(void); /* a mapping could not be followed */
+void heap_log_mark(const char *name);
 void heap_log_end(uint32_t how);
-PROBE_EXPORT void fsdp_probe_mark(const char *name);
+
+/* Of the probe that has the counters: what is counted, and of which rank. The
+ * parent is known. False: not yet, so there is no log yet. */
+bool heap_head(struct probe_head *head);
 
 /* heap_maps.c */
 void heap_maps_lock(void);
