@@ -13,7 +13,7 @@ uint32_t orders_count(uint32_t n)
     uint32_t count = 1;
 
     if (n > ORDERS_ALL) {
-        return 2 * n + 2;
+        return 2 * n + 4;
     }
     /* Of m values that are left, any two may be the next to meet. */
     for (uint32_t m = n; m > 1; m--) {
@@ -90,15 +90,39 @@ static float fold_from(uint32_t first, bool up, uint32_t sum, const float *x,
     return so_far;
 }
 
+/* The first of n values meet their neighbours, as many as leave a power of two,
+ * which is returned. */
+static uint32_t pair_up(uint32_t sum, const float *x, uint32_t n, float *left)
+{
+    uint32_t power = 1;
+    uint32_t pairs;
+
+    while (2 * power <= n) {
+        power *= 2;
+    }
+    pairs = n - power;
+    for (uint32_t i = 0; i < pairs; i++) {
+        left[i] = fsdp_round(sum, x[2 * i] + x[2 * i + 1]);
+    }
+    memcpy(left + pairs, x + (size_t)2 * pairs, (power - pairs) * sizeof(*x));
+    return power;
+}
+
 float orders_fold(uint32_t index, uint32_t sum, const float *x, uint32_t n)
 {
+    float left[WORLD_MAX_RANKS];
+
     if (n <= ORDERS_ALL) {
         return fold_pairs(index, sum, x, n);
     }
     if (index < 2 * n) {
         return fold_from(index % n, index < n, sum, x, n);
     }
-    return index == 2 * n ? fold_tree(sum, x, n) : fold_halving(sum, x, n);
+    if (index >= 2 * n + 2) {
+        n = pair_up(sum, x, n, left);
+        x = left;
+    }
+    return index % 2 == 0 ? fold_tree(sum, x, n) : fold_halving(sum, x, n);
 }
 
 /* A division that is spread over a reduction: what each value is divided by

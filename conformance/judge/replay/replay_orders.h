@@ -6,8 +6,10 @@
  * that no order gives was rounded elsewhere, lost a rank, or has one twice.
  *
  * Up to ORDERS_ALL values all orders are known. Beyond, these: one after the
- * other, up or down, from any of them on; the balanced tree of comm.h; and
- * pairs at half the distance again and again (recursive halving).
+ * other, up or down, from any of them on; the balanced tree of comm.h; pairs at
+ * half the distance again and again (recursive halving); and these two of as
+ * many values as a power of two, to which neighbours have been paired before:
+ * ((0 + 1) + 4) + ((2 + 3) + 5), as Open MPI adds up six.
  */
 #ifndef FSDP_CTS_REPLAY_ORDERS_H
 #define FSDP_CTS_REPLAY_ORDERS_H
