@@ -398,8 +398,8 @@ int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     }
     c->writes = waits && pthread_create(&c->writer, NULL, write_snapshot,
                                         c->saving) == 0;
-    if (!c->writes) { /* no memory for it, or no thread is to be had: then now
-                       */
+    /* No memory for a snapshot, or no thread is to be had: then now. */
+    if (!c->writes) {
         checkpoint_write(c->saving);
     }
     return FSDP_OK;
