@@ -25,6 +25,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -169,10 +170,10 @@ static void die_in_time(void)
 
 static uint64_t now_us(void)
 {
-    struct timeval t;
+    struct timespec t;
 
-    (void)gettimeofday(&t, NULL);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
 static int play(const struct fsdp_engine *engine, struct fsdp_sharded *s)
