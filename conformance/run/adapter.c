@@ -210,19 +210,21 @@ static int start(struct adapter *a, bool *done, struct fsdp_error *error)
     return FSDP_OK;
 }
 
+/* Its folder, and what it claims. */
+static int begin(struct adapter *a, const struct adapter_job *job,
+                 struct fsdp_error *error)
+{
+    a->job = job;
+    FSDP_TRY(open_folder(a, error));
+    return ask_claims(a, error);
+}
+
 int adapter_ask(const struct adapter_job *job, struct adapter_claims *out,
                 struct fsdp_error *error)
 {
     struct adapter *a = calloc(1, sizeof(*a));
-    int status = a ? FSDP_OK : FSDP_ERR_NOMEM;
+    const int status = a ? begin(a, job, error) : FSDP_ERR_NOMEM;
 
-    if (status == FSDP_OK) {
-        a->job = job;
-        status = open_folder(a, error);
-    }
-    if (status == FSDP_OK) {
-        status = ask_claims(a, error);
-    }
     if (status == FSDP_OK) {
         *out = a->claims;
         for (uint32_t i = 0; i < out->n; i++) {
@@ -237,15 +239,8 @@ int adapter_run(const struct adapter_job *job, struct fsdp_error *error)
 {
     struct adapter *a = calloc(1, sizeof(*a));
     bool done = false;
-    int status = a ? FSDP_OK : FSDP_ERR_NOMEM;
+    int status = a ? begin(a, job, error) : FSDP_ERR_NOMEM;
 
-    if (status == FSDP_OK) {
-        a->job = job;
-        status = open_folder(a, error);
-    }
-    if (status == FSDP_OK) {
-        status = ask_claims(a, error);
-    }
     if (status == FSDP_OK) {
         status = prepare(a, error);
         done = a->n == 0;
