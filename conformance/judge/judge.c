@@ -164,6 +164,7 @@ static int prepare(struct judge *j)
     out->item = calloc(in->n_cases * n + 1, sizeof(*out->item));
     j->asked = calloc(n + 1, sizeof(*j->asked));
     j->run = requirement_index(in->requirements, REQUIREMENT_RUN);
+    j->completes = requirement_index(in->requirements, REQUIREMENT_COMPLETES);
     if (!out->reported || !out->n_proofs || !out->seconds || !out->cases ||
         !out->item || !j->asked) {
         return FSDP_ERR_NOMEM;

@@ -325,8 +325,6 @@ int judge_keep(const struct judge_view *v, const struct finding *f,
 static int hear(const struct judge *j, const struct judge_view *v,
                 const struct requirement *q, struct judge_item *item)
 {
-    uint32_t completes =
-        requirement_index(j->out->requirement, REQUIREMENT_COMPLETES);
     struct finding f = judge_nowhere();
 
     if (q->looked_at && !q->looked_at(v->record)) {
@@ -337,9 +335,9 @@ static int hear(const struct judge *j, const struct judge_view *v,
         item->outcome = JUDGE_PASS;
         return f.ratio > 0.0 ? judge_keep(v, &f, item) : FSDP_OK;
     }
-    if (f.form == FINDING_ENDED && completes < j->out->n_requirements) {
+    if (f.form == FINDING_ENDED && j->completes < j->out->n_requirements) {
         item->outcome = JUDGE_BLOCKED;
-        item->blocked_by = completes;
+        item->blocked_by = j->completes;
         return FSDP_OK;
     }
     f.form = f.form == FINDING_ENDED ? (uint32_t)FINDING_TEXT : f.form;
@@ -412,10 +410,11 @@ static int judge_items(struct judge *j, const struct judge_view *v,
     uint32_t n = j->out->n_requirements;
     uint32_t *cause = calloc((size_t)n + 1, sizeof(*cause));
     int status = cause ? FSDP_OK : FSDP_ERR_NOMEM;
+    double began = judge_seconds();
 
     for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
         uint32_t q = j->out->order[i];
-        double began;
+        double ended;
 
         if (!j->asked[q]) {
             items[q].outcome = JUDGE_SKIP;
@@ -423,12 +422,13 @@ static int judge_items(struct judge *j, const struct judge_view *v,
             continue;
         }
         cause[q] = blocker(j->out, items, cause, q);
-        began = judge_seconds();
         status = judge_item(
             j, v, q, cause[q],
             cause[q] != JUDGE_NONE ? judge_step_of(&items[cause[q]]) : -1,
             &items[q]);
-        j->out->seconds[q] += judge_seconds() - began;
+        ended = judge_seconds();
+        j->out->seconds[q] += ended - began;
+        began = ended;
         if (status == FSDP_OK && items[q].outcome == JUDGE_BLOCKED) {
             cause[q] = items[q].blocked_by;
         }

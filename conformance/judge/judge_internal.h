@@ -10,7 +10,8 @@ struct judge {
     struct judge_result *out;
     bool *asked; /* those that are reported, and what they wait for */
     struct fsdp_error unread; /* why no record says who is judged */
-    uint32_t run; /* index of REQUIREMENT_RUN; n_requirements: none */
+    /* Indices of REQUIREMENT_RUN and _COMPLETES; n_requirements: none. */
+    uint32_t run, completes;
 };
 
 /* What is at hand while one case is judged. */

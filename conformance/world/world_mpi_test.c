@@ -25,7 +25,9 @@
 
 enum {
     PATIENT_MS = 20000,
-    HASTY_MS = 500,
+    /* Long enough for a loaded machine's ranks to reach the collective that
+     * comes before the slow one. */
+    HASTY_MS = 3000,
     CULPRIT = 1
 };
 
