@@ -11,6 +11,27 @@
 
 #include "run/drive.h"
 
+/*
+ * One of the calls that must be refused, a row of play_wrong.c: who makes it,
+ * or who makes several that differ in what is wrong with them, and what is so
+ * here. *status is what the engine answered.
+ */
+struct play_wrong {
+    int (*call)(struct driver *x, int *status);
+    int (*with)(struct driver *x, const struct play_wrong *how, int *status);
+    uint32_t point, index; /* where the engine is told to be */
+    uint32_t unit, knob;   /* FSDP_NO_UNIT: all units */
+    uint32_t verb;         /* SCRIPT_UNSHARD_UNIT or SCRIPT_RESHARD_UNIT */
+    uint32_t more;         /* groups, or elements, than there are */
+    uint32_t what;         /* is saved, where that is not as the script says */
+    uint32_t as;           /* enum script_call: the call that is meant */
+    float value;           /* of a knob, a scale, the greatest norm */
+    float p;               /* of a norm */
+    /* Of these parameters, each by itself. */
+    bool (*is_meant)(const struct driver *x, uint32_t p);
+    int (*ask)(struct driver *x, uint32_t p);
+};
+
 /* play_pass.c: what the model asks the engine for; a pass. */
 int play_open_run(struct driver *x);
 int play_pass(struct driver *x, const struct script_action *a);
@@ -29,12 +50,10 @@ void play_begin_scale(struct driver *x); /* as the script says */
 float play_inverse_scale(const struct driver *x);
 int play_step(struct driver *x, const struct script_action *a);
 int play_zero(struct driver *x, const struct script_action *a);
-/* The step of the next pass is given ahead. Calls of it that must be refused,
- * and that it makes so; *status is what the engine answered. */
+/* The step of the next pass is given ahead; and one that must be refused. */
 int play_backward_step(struct driver *x, const struct script_action *a);
-int play_wrong_backward_step(struct driver *x, int *status);
-int play_wrong_backward_groups(struct driver *x, int *status);
-int play_wrong_backward_scaled(struct driver *x, int *status);
+int play_wrong_backward_step(struct driver *x, const struct play_wrong *how,
+                             int *status);
 int play_clip(struct driver *x, const struct script_action *a);
 
 /* play_checkpoint.c. False: the script saves or loads, and the engine cannot,
@@ -47,13 +66,13 @@ int play_load(struct driver *x, const struct script_action *a);
  * the suite's own format, and not of its local form. */
 int play_look_into_save(struct driver *x, uint32_t step);
 /* Calls that must be refused; *status is what the engine answered. */
-int play_wrong_save(struct driver *x, int *status);
+int play_wrong_save(struct driver *x, const struct play_wrong *how,
+                    int *status);
 int play_wrong_save_twice(struct driver *x, int *status);
 int play_wrong_load_missing(struct driver *x, int *status);
 int play_wrong_load_damaged(struct driver *x, int *status);
 int play_wrong_load_stateless(struct driver *x, int *status);
 int play_wrong_load_renamed(struct driver *x, int *status);
-int play_wrong_save_part(struct driver *x, int *status);
 
 /* play_names.c: a parameter, from 1, has another name in the life that begins,
  * or with 0 none. What tensors a save has, by name, and whether a lenient load
@@ -69,27 +88,18 @@ int play_reshard_unit(struct driver *x, const struct script_action *a);
 /* In a pass: SCRIPT_UNSHARD_UNIT or SCRIPT_RESHARD_UNIT. */
 int play_by_hand(struct driver *x, uint32_t verb, uint32_t unit);
 /* Calls that must be refused; *status is what the engine answered. */
-int play_wrong_set(struct driver *x, int *status);
+int play_wrong_set(struct driver *x, const struct play_wrong *how, int *status);
 int play_wrong_set_unit(struct driver *x, int *status);
 int play_wrong_set_knob(struct driver *x, int *status);
-int play_wrong_set_to_two(struct driver *x, int *status);
-int play_wrong_set_to_nan(struct driver *x, int *status);
-int play_wrong_divide_zero(struct driver *x, int *status);
-int play_wrong_divide_negative(struct driver *x, int *status);
-int play_wrong_divide_nan(struct driver *x, int *status);
-int play_wrong_predivide_zero(struct driver *x, int *status);
-int play_wrong_predivide_infinite(struct driver *x, int *status);
-int play_wrong_predivide_tiny(struct driver *x, int *status);
-int play_wrong_factor(struct driver *x, int *status);
-int play_wrong_unshard(struct driver *x, int *status);
-int play_wrong_reshard(struct driver *x, int *status);
-int play_wrong_unshard_unit(struct driver *x, int *status);
-int play_wrong_reshard_unit(struct driver *x, int *status);
+/* Of the last unit, whose number and knob the message has to say. */
+int play_wrong_factor(struct driver *x, const struct play_wrong *how,
+                      int *status);
+/* Of the first unit; of one that there is not; of the one that computes. */
+int play_wrong_by_hand(struct driver *x, const struct play_wrong *how,
+                       int *status);
+int play_wrong_unknown_unit(struct driver *x, const struct play_wrong *how,
+                            int *status);
 int play_wrong_reshard_window(struct driver *x, int *status);
-
-/* Whether a refusal named this number, of a unit or a knob: an answer says so
- * if not. */
-int play_refused_by_name(struct driver *x, uint32_t number, int status);
 
 /* play_summon.c: every parameter is read, as unshard_all shows it, or summon of
  * some of them; and how that is refused. */
@@ -112,8 +122,8 @@ int play_wrong_freeze_by_two(struct driver *x, int *status);
 int play_keep_summoned(struct driver *x, uint32_t p,
                        const struct fsdp_tensor *t);
 int play_assign(struct driver *x, const struct script_action *a);
-int play_wrong_assign(struct driver *x, int *status);
-int play_wrong_assign_beyond(struct driver *x, int *status);
+int play_wrong_assign(struct driver *x, const struct play_wrong *how,
+                      int *status);
 int play_wrong_assign_far(struct driver *x, int *status);
 int play_wrong_assign_unknown(struct driver *x, int *status);
 
@@ -126,6 +136,13 @@ int play_look_at_buffers(struct driver *x, uint32_t stage, uint32_t step);
 /* What was saved in a folder has of them; answers say so. */
 int play_saved_buffers(struct driver *x, const char *path);
 int play_wrong_buffer(struct driver *x, int *status);
+
+/* play_answer.c: whether a refusal says this, or this number. */
+bool play_says(const struct fsdp_error *e, const char *what);
+bool play_says_number(const struct fsdp_error *e, uint32_t number);
+/* If it does not say the number of what was refused, an answer tells so. */
+int play_refused_by_number(struct driver *x, const char *answer,
+                           uint32_t number, int status);
 
 /* play_wrong.c: makes the call, and notes what was answered. */
 int play_wrong(struct driver *x, uint32_t call);

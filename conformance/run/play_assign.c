@@ -5,8 +5,6 @@
  */
 #include "run/play.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,10 +121,11 @@ static uint32_t any_parameter(const struct driver *x)
 }
 
 /* From its first element on, so many more than it has. */
-static int assign_zeros(struct driver *x, uint64_t more, int *status)
+int play_wrong_assign(struct driver *x, const struct play_wrong *how,
+                      int *status)
 {
     const uint32_t p = any_parameter(x);
-    const uint64_t n = fsdp_numel(x->model, p) + more;
+    const uint64_t n = fsdp_numel(x->model, p) + how->more;
     float *host = calloc(n + 1, sizeof(*host));
 
     if (!host) {
@@ -135,16 +134,6 @@ static int assign_zeros(struct driver *x, uint64_t more, int *status)
     *status = assign(x, p, 0, n, host);
     free(host);
     return FSDP_OK;
-}
-
-int play_wrong_assign(struct driver *x, int *status)
-{
-    return assign_zeros(x, 0, status);
-}
-
-int play_wrong_assign_beyond(struct driver *x, int *status)
-{
-    return assign_zeros(x, 1, status);
 }
 
 /* A range whose end lies in the parameter, if 2^64 is 0. */
@@ -159,15 +148,8 @@ int play_wrong_assign_far(struct driver *x, int *status)
 int play_wrong_assign_unknown(struct driver *x, int *status)
 {
     const uint32_t n = x->model->n_parameters;
-    const struct fsdp_error *e = x->env.error;
     const float host = 0.0f;
-    char text[16];
 
-    (void)snprintf(text, sizeof(text), "%u", n);
     *status = assign(x, n, 0, 1, &host);
-    return *status == FSDP_OK ||
-                   memmem(e->message, strnlen(e->message, sizeof(e->message)),
-                          text, strlen(text))
-               ? FSDP_OK
-               : drive_answer_number(x, "unnamed-parameter", n);
+    return play_refused_by_number(x, "unnamed-parameter", n, *status);
 }

@@ -402,18 +402,11 @@ int play_look_into_save(struct driver *x, uint32_t step)
 /* ---- Wrong calls --------------------------------------------------------- */
 
 /* A save that was not refused is brought to its end. */
-int play_wrong_save(struct driver *x, int *status)
-{
-    *status = save(x, first_save(x->d->script), WRONG);
-    return *status == FSDP_OK ? x->engine.save_wait(x->sharded) : FSDP_OK;
-}
-
-/* A bit that no part has. */
-int play_wrong_save_part(struct driver *x, int *status)
+int play_wrong_save(struct driver *x, const struct play_wrong *how, int *status)
 {
     struct script_action a = *first_save(x->d->script);
 
-    a.what = 2 * FSDP_SAVE_EXTRA;
+    a.what = how->what != 0 ? how->what : a.what;
     *status = save(x, &a, WRONG);
     return *status == FSDP_OK ? x->engine.save_wait(x->sharded) : FSDP_OK;
 }
@@ -454,19 +447,14 @@ static int load_lacking(struct driver *x,
                         bool (*may)(const struct driver *x, uint32_t p),
                         int *status)
 {
-    const struct fsdp_error *e = x->env.error;
     bool named = false;
     char path[PATH_BYTES];
 
     name_path(x, 0, path);
     *status = x->engine.load(x->sharded, path);
     for (uint32_t p = 0; p < x->model->n_parameters; p++) {
-        const char *name = x->model->parameter_name[p];
-
-        named = named ||
-                (may(x, p) &&
-                 memmem(e->message, strnlen(e->message, sizeof(e->message)),
-                        name, strlen(name)) != NULL);
+        named = named || (may(x, p) &&
+                          play_says(x->env.error, x->model->parameter_name[p]));
     }
     return *status == FSDP_OK || named
                ? FSDP_OK

@@ -5,10 +5,6 @@
  */
 #include "run/play.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 /* Who plays all ranks is told as each of them. */
 int play_set(struct driver *x, const struct script_action *a)
 {
@@ -72,27 +68,9 @@ static int set(struct driver *x, uint32_t unit, uint32_t knob, float value,
     return FSDP_OK;
 }
 
-int play_wrong_set(struct driver *x, int *status)
+int play_wrong_set(struct driver *x, const struct play_wrong *how, int *status)
 {
-    return set(x, FSDP_NO_UNIT, FSDP_KNOB_GRADIENT_SYNC, 0.0f, status);
-}
-
-/* Whether the message has this number in it. */
-static bool is_named(const struct driver *x, uint32_t number)
-{
-    const struct fsdp_error *e = x->env.error;
-    char text[16];
-
-    (void)snprintf(text, sizeof(text), "%u", number);
-    return memmem(e->message, strnlen(e->message, sizeof(e->message)), text,
-                  strlen(text)) != NULL;
-}
-
-int play_refused_by_name(struct driver *x, uint32_t number, int status)
-{
-    return status == FSDP_OK || is_named(x, number)
-               ? FSDP_OK
-               : drive_answer_number(x, "unnamed-unit", number);
+    return set(x, how->unit, how->knob, how->value, status);
 }
 
 int play_wrong_set_unit(struct driver *x, int *status)
@@ -100,7 +78,7 @@ int play_wrong_set_unit(struct driver *x, int *status)
     const uint32_t n = x->units->n_units;
 
     FSDP_TRY(set(x, n, FSDP_KNOB_GRADIENT_SYNC, 0.0f, status));
-    return play_refused_by_name(x, n, *status);
+    return play_refused_by_number(x, "unnamed-unit", n, *status);
 }
 
 int play_wrong_set_knob(struct driver *x, int *status)
@@ -110,91 +88,33 @@ int play_wrong_set_knob(struct driver *x, int *status)
     };
 
     FSDP_TRY(set(x, 0, NONE, 1.0f, status));
-    return play_refused_by_name(x, NONE, *status);
+    return play_refused_by_number(x, "unnamed-unit", NONE, *status);
 }
 
-int play_wrong_set_to_two(struct driver *x, int *status)
-{
-    return set(x, 0, FSDP_KNOB_GRADIENT_SYNC, 2.0f, status);
-}
-
-int play_wrong_set_to_nan(struct driver *x, int *status)
-{
-    return set(x, 0, FSDP_KNOB_ALL_REDUCE, NAN, status);
-}
-
-/* Of the last unit, whose number and knob the message has to say. */
-static int set_factor(struct driver *x, uint32_t knob, float value, int *status)
+int play_wrong_factor(struct driver *x, const struct play_wrong *how,
+                      int *status)
 {
     const uint32_t last = x->units->n_units - 1;
 
-    FSDP_TRY(set(x, last, knob, value, status));
-    FSDP_TRY(play_refused_by_name(x, last, *status));
-    return play_refused_by_name(x, knob, *status);
+    FSDP_TRY(set(x, last, how->knob, how->value, status));
+    FSDP_TRY(play_refused_by_number(x, "unnamed-unit", last, *status));
+    return play_refused_by_number(x, "unnamed-unit", how->knob, *status);
 }
 
-int play_wrong_divide_zero(struct driver *x, int *status)
+int play_wrong_by_hand(struct driver *x, const struct play_wrong *how,
+                       int *status)
 {
-    return set_factor(x, FSDP_KNOB_DIVIDE_FACTOR, 0.0f, status);
-}
-
-int play_wrong_divide_negative(struct driver *x, int *status)
-{
-    return set_factor(x, FSDP_KNOB_DIVIDE_FACTOR, -2.0f, status);
-}
-
-int play_wrong_divide_nan(struct driver *x, int *status)
-{
-    return set_factor(x, FSDP_KNOB_DIVIDE_FACTOR, NAN, status);
-}
-
-int play_wrong_predivide_zero(struct driver *x, int *status)
-{
-    return set_factor(x, FSDP_KNOB_PREDIVIDE_FACTOR, 0.0f, status);
-}
-
-int play_wrong_predivide_infinite(struct driver *x, int *status)
-{
-    return set_factor(x, FSDP_KNOB_PREDIVIDE_FACTOR, INFINITY, status);
-}
-
-/* Whose inverse is not finite. */
-int play_wrong_predivide_tiny(struct driver *x, int *status)
-{
-    return set_factor(x, FSDP_KNOB_PREDIVIDE_FACTOR, 0x1p-140f, status);
-}
-
-int play_wrong_factor(struct driver *x, int *status)
-{
-    return set(x, FSDP_NO_UNIT, FSDP_KNOB_DIVIDE_FACTOR, 2.0f, status);
-}
-
-static int by_hand(struct driver *x, uint32_t verb, uint32_t unit, int *status)
-{
-    *status = play_by_hand(x, verb, unit);
+    *status = play_by_hand(x, how->verb, 0);
     return FSDP_OK;
 }
 
-int play_wrong_unshard(struct driver *x, int *status)
+int play_wrong_unknown_unit(struct driver *x, const struct play_wrong *how,
+                            int *status)
 {
-    return by_hand(x, SCRIPT_UNSHARD_UNIT, 0, status);
-}
+    const uint32_t n = x->units->n_units;
 
-int play_wrong_reshard(struct driver *x, int *status)
-{
-    return by_hand(x, SCRIPT_RESHARD_UNIT, 0, status);
-}
-
-int play_wrong_unshard_unit(struct driver *x, int *status)
-{
-    FSDP_TRY(by_hand(x, SCRIPT_UNSHARD_UNIT, x->units->n_units, status));
-    return play_refused_by_name(x, x->units->n_units, *status);
-}
-
-int play_wrong_reshard_unit(struct driver *x, int *status)
-{
-    FSDP_TRY(by_hand(x, SCRIPT_RESHARD_UNIT, x->units->n_units, status));
-    return play_refused_by_name(x, x->units->n_units, *status);
+    *status = play_by_hand(x, how->verb, n);
+    return play_refused_by_number(x, "unnamed-unit", n, *status);
 }
 
 /* Of the unit whose module computes; where none does, or it is in no unit, of
@@ -205,7 +125,8 @@ int play_wrong_reshard_window(struct driver *x, int *status)
                           x->point == FSDP_PRE_BACKWARD ||
                           x->point == FSDP_PRE_RECOMPUTE;
 
-    return by_hand(x, SCRIPT_RESHARD_UNIT,
-                   computes ? x->units->unit_of_module[x->index] : FSDP_NO_UNIT,
-                   status);
+    *status = play_by_hand(x, SCRIPT_RESHARD_UNIT,
+                           computes ? x->units->unit_of_module[x->index]
+                                    : FSDP_NO_UNIT);
+    return FSDP_OK;
 }

@@ -6,7 +6,6 @@
  */
 #include "run/play.h"
 
-#include <stdio.h>
 #include <string.h>
 
 int play_trains_as_told(struct driver *x)
@@ -73,16 +72,9 @@ int play_wrong_freeze(struct driver *x, int *status)
 int play_wrong_freeze_unknown(struct driver *x, int *status)
 {
     const uint32_t n = x->model->n_parameters;
-    const struct fsdp_error *e = x->env.error;
-    char text[16];
 
-    (void)snprintf(text, sizeof(text), "%u", n);
     *status = set(x, n, 0);
-    return *status == FSDP_OK ||
-                   memmem(e->message, strnlen(e->message, sizeof(e->message)),
-                          text, strlen(text))
-               ? FSDP_OK
-               : drive_answer_number(x, "unnamed-parameter", n);
+    return play_refused_by_number(x, "unnamed-parameter", n, *status);
 }
 
 int play_wrong_freeze_by_two(struct driver *x, int *status)

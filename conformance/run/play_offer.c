@@ -9,12 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool names(const struct fsdp_error *e, const char *what)
-{
-    return memmem(e->message, sizeof(e->message), what,
-                  strnlen(what, sizeof(e->message) / 2)) != NULL;
-}
-
 /* The units of the last parameter's module. */
 static bool names_unit(const struct driver *x)
 {
@@ -22,17 +16,9 @@ static bool names_unit(const struct driver *x)
     const uint32_t unit[] = {
         fsdp_unit_of(x->model, x->units, p),
         x->units->unit_of_module[x->model->parameter_module[p]]};
-    const struct fsdp_error *e = x->env.error;
-    char text[16];
 
-    for (uint32_t i = 0; i < 2; i++) {
-        (void)snprintf(text, sizeof(text), "%u", unit[i]);
-        if (memmem(e->message, strnlen(e->message, sizeof(e->message)), text,
-                   strlen(text))) {
-            return true;
-        }
-    }
-    return false;
+    return play_says_number(x->env.error, unit[0]) ||
+           play_says_number(x->env.error, unit[1]);
 }
 
 /* What can be sharded, and not be given a step of a pass. */
@@ -70,9 +56,9 @@ static int shard(struct driver *x, const char *name, struct offer *o)
     o->model.parameter_dtype = o->dtype;
     status =
         x->engine.shard(&o->env, &o->model, &o->units, &o->options, &sharded);
-    unnamed = status != FSDP_OK && o->option && !names(e, o->option);
+    unnamed = status != FSDP_OK && o->option && !play_says(e, o->option);
     for (uint32_t i = 0; i < 2 && status != FSDP_OK && o->tied[i]; i++) {
-        untied = untied || !names(e, o->tied[i]);
+        untied = untied || !play_says(e, o->tied[i]);
     }
     if (status == FSDP_OK && o->trains.n > 0) {
         status = offer_step(x, name, sharded);

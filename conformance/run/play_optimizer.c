@@ -200,33 +200,18 @@ int play_backward_step(struct driver *x, const struct script_action *a)
 }
 
 /* One of the case's own rate, but for what is wrong with it. */
-static int set_wrong_step(struct driver *x, uint32_t more_groups,
-                          float inverse_scale, int *status)
+int play_wrong_backward_step(struct driver *x, const struct play_wrong *how,
+                             int *status)
 {
     const struct script_action usual = {.n_lr = 1, .lr = {x->d->c->lr}};
     struct said_step said;
 
     say_step(x, &usual, &said);
-    said.step.n_groups += more_groups;
+    said.step.n_groups += how->more;
     said.lr[said.step.n_groups - 1] = x->d->c->lr;
-    said.step.inverse_scale = inverse_scale;
+    said.step.inverse_scale = how->value;
     *status = set_step(x, &said);
     return FSDP_OK;
-}
-
-int play_wrong_backward_step(struct driver *x, int *status)
-{
-    return set_wrong_step(x, 0, 0.0f, status);
-}
-
-int play_wrong_backward_groups(struct driver *x, int *status)
-{
-    return set_wrong_step(x, 1, 0.0f, status);
-}
-
-int play_wrong_backward_scaled(struct driver *x, int *status)
-{
-    return set_wrong_step(x, 0, 1.0f, status);
 }
 
 int play_zero(struct driver *x, const struct script_action *a)

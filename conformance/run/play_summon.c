@@ -140,5 +140,6 @@ int play_wrong_summon(struct driver *x, int *status)
 int play_wrong_summon_unit(struct driver *x, int *status)
 {
     FSDP_TRY(summon_unit(x, x->units->n_units, status));
-    return play_refused_by_name(x, x->units->n_units, *status);
+    return play_refused_by_number(x, "unnamed-unit", x->units->n_units,
+                                  *status);
 }
