@@ -164,9 +164,11 @@ int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
 /* Writes and flushes what the source has. Local; touches files only, so that
  * another thread may do it. A failure is kept for checkpoint_finish. */
 void checkpoint_write(struct checkpoint_saving *s);
+/* What fails on this rank alone: kept as a failure of checkpoint_write. */
+void checkpoint_fail(struct checkpoint_saving *s, int status, const char *why);
 /* Collective. The manifest, the new name; *s is given back in any case. */
 int checkpoint_finish(const struct fsdp_env *env, struct checkpoint_saving *s);
-/* Gives it back, and removes what was written so far. Rank 0; local. */
+/* Gives it back; rank 0 removes what was written so far. Local. */
 void checkpoint_cancel(struct checkpoint_saving *s);
 /* Gives it back without finishing. NULL is allowed. Local. */
 void checkpoint_drop(struct checkpoint_saving *s);

@@ -163,10 +163,7 @@ int checkpoint_begin(const struct checkpoint_request *request,
     s->status = prepare(s, request);
     status = make_place(request->env, s, request->save->directory);
     if (status != FSDP_OK) {
-        if (s->rank == 0) {
-            checkpoint_place_remove(&s->place);
-        }
-        checkpoint_drop(s);
+        checkpoint_cancel(s);
         return status;
     }
     s->status = FSDP_OK;
@@ -201,9 +198,18 @@ void checkpoint_write(struct checkpoint_saving *s)
     }
 }
 
+void checkpoint_fail(struct checkpoint_saving *s, int status, const char *why)
+{
+    if (s->status == FSDP_OK && status != FSDP_OK) {
+        s->status = checkpoint_refuse(s->why, status, "%s", why);
+    }
+}
+
 void checkpoint_cancel(struct checkpoint_saving *s)
 {
-    checkpoint_place_remove(&s->place);
+    if (s->rank == 0) {
+        checkpoint_place_remove(&s->place);
+    }
     checkpoint_drop(s);
 }
 
