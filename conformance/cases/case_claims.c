@@ -359,9 +359,16 @@ const struct claim known_claims[] = {
      .says = {" lenient\n"}},
     {"save-parts", CLAIM_ENGINE,
      .text = "scripts that save parts of a run; `checkpoint.parts`, "
-             "`checkpoint.parts-extra`, `error.save-unknown-part`",
+             "`checkpoint.parts-extra`, `error.save-unknown-part`, "
+             "`error.load-parts`",
      .says = {" of parameters", " of states", " of buffers", " of extra",
-              "! save-unknown-part"}},
+              "! save-unknown-part", "! load-parts"}},
+    {"save-dtype", CLAIM_ENGINE,
+     .text = "scripts that save parameters in bf16 or fp16; "
+             "`checkpoint.export-rounded`, `checkpoint.export-dtype`, "
+             "`error.save-dtype`, `error.load-rounded`",
+     .says = {" in bf16\n", " in fp16\n", "! save-unknown-dtype",
+              "! save-rounded-", "! load-rounded"}},
     {"recompute", CLAIM_ENGINE,
      .text = "cases that compute activations again; `recompute.*`",
      .asked_by = recomputes},

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1061;
+const uint32_t manifest_count = 1067;
 const char manifest_sha256[] =
-    "fea423b969915ca35908e991f7da368edfd4cfba15de2c63ff160f0b4eb0c88c";
+    "3fb37eceffcdb06132df2ace0273cc7f58a3afef3fedba865b60f2817c5ab9e3";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

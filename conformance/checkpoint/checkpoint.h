@@ -50,7 +50,8 @@ struct checkpoint_entry {
     bool is_buffer;
     char *spare; /* of what is left out as the parameter is frozen or ignored:
                   * its name, in a checkpoint of a run that had it */
-    uint32_t dtype; /* of a buffer; NONE: F32 */
+    uint32_t dtype;  /* of a buffer, or of what is rounded; NONE: F32 */
+    bool is_rounded; /* given in F32, and rounded as it is saved */
 };
 
 struct checkpoint_table {
@@ -158,15 +159,18 @@ int checkpoint_add_extra(struct checkpoint_saving *s, uint32_t rank,
                          const char *name, const void *data, uint64_t bytes);
 /* Whether it has that entry of the table: not of a part that is left out. */
 bool checkpoint_saves(const struct checkpoint_saving *s, uint32_t entry);
-/* The full form only, rank 0 or the owner: a slice goes into its file. */
+/* The full form only, rank 0 or the owner: a slice goes into its file, in the
+ * entry's dtype, or rounded to it. */
 int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
                    uint64_t n, const void *data);
 /* Writes and flushes what the source has. Local; touches files only, so that
  * another thread may do it. A failure is kept for checkpoint_finish. */
 void checkpoint_write(struct checkpoint_saving *s);
+/* What fails on this rank alone: kept as a failure of checkpoint_write. */
+void checkpoint_fail(struct checkpoint_saving *s, int status, const char *why);
 /* Collective. The manifest, the new name; *s is given back in any case. */
 int checkpoint_finish(const struct fsdp_env *env, struct checkpoint_saving *s);
-/* Gives it back, and removes what was written so far. Rank 0; local. */
+/* Gives it back; rank 0 removes what was written so far. Local. */
 void checkpoint_cancel(struct checkpoint_saving *s);
 /* Gives it back without finishing. NULL is allowed. Local. */
 void checkpoint_drop(struct checkpoint_saving *s);
@@ -234,8 +238,8 @@ checkpoint_own_steps(const struct checkpoint *c, uint32_t *n);
 
 /* That it has these tensors and no others, but for states of what is frozen
  * now. INVALID: a parameter is trained that was frozen when this was saved, so
- * that it has no states. FORMAT: all else. Leniently: that those which it has
- * are of these shapes and dtypes. */
+ * that it has no states; or one was rounded then. FORMAT: all else. Leniently:
+ * that those which it has are of these shapes and dtypes, or rounded. */
 int checkpoint_expect(const struct checkpoint *c,
                       const struct checkpoint_table *table, bool lenient,
                       char *why);
@@ -249,6 +253,9 @@ int checkpoint_unchanged(const struct checkpoint *c, char *why);
 /* Elements [first, first + n) of the entry of that name, in its dtype. */
 int checkpoint_read(struct checkpoint *c, const char *name, uint64_t first,
                     uint64_t n, void *to, char *why);
+/* The same in F32: what was rounded is widened. */
+int checkpoint_read_f32(struct checkpoint *c, const char *name, uint64_t first,
+                        uint64_t n, float *to, char *why);
 
 /* What a rank's own state is: item i; false past the last. */
 struct checkpoint_extra {

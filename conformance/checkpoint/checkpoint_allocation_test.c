@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_allocation_test.c - a load for which there is no memory, in either
- * engine: each of rank 0's allocations fails in turn. All ranks are refused,
- * each holds what it held, bit for bit, or has no values still; the next load
- * serves. What is assigned asks for no memory at all. And parts of a
- * checkpoint are not loaded strictly.
+ * checkpoint_allocation_test.c - a load, or a save, for which there is no
+ * memory, in either engine: each of one rank's allocations fails in turn. All
+ * ranks are refused, each holds what it held, bit for bit, or has no values
+ * still; the next one serves. What is assigned asks for no memory at all. And
+ * parts of a checkpoint are not loaded strictly.
  *
  * The test is linked with --wrap of malloc and its family.
  */
@@ -18,6 +18,8 @@
 #include "checkpoint/checkpoint_testing.h"
 #include "checkpoint/folder_erase.h"
 #include "run/fault_testing.h"
+
+#include <dirent.h>
 
 enum {
     MOST_SITES = 2000,
@@ -50,8 +52,11 @@ static struct {
     char directory[64];
     enum held held;
     enum loaded loaded;
-    uint32_t what; /* fails */
+    uint32_t what;   /* fails */
+    uint32_t victim; /* on this rank */
     uint64_t met;
+    struct fsdp_save save; /* that is tried */
+    uint64_t served;       /* of saves, though the fault was met */
 } scene;
 
 static _Thread_local const struct fsdp_env *given;
@@ -93,19 +98,29 @@ static int says(const char *what, uint64_t nth)
     return FSDP_ERR_INTERNAL;
 }
 
+static void arm(uint64_t nth)
+{
+    if (given->rank == scene.victim) {
+        fault_set(scene.what, scene.victim, nth);
+    }
+}
+
+static void disarm(void)
+{
+    if (given->rank == scene.victim) {
+        fault_set(FAULT_NONE, 0, 0);
+    }
+}
+
 /* Every nth parameter: for which no memory is asked. */
 static int assign(struct fsdp_sharded *s, uint32_t nth)
 {
-    if (given->rank == 0) {
-        fault_set(scene.what, 0, 1);
-    }
+    arm(1);
     FSDP_TRY(testing_assign(scene.real, s, nth));
-    if (given->rank == 0 && fault_happened()) {
+    if (given->rank == scene.victim && fault_happened()) {
         return says("assigned values ask for memory", 1);
     }
-    if (given->rank == 0) {
-        fault_set(FAULT_NONE, 0, 0);
-    }
+    disarm();
     return FSDP_OK;
 }
 
@@ -118,15 +133,31 @@ static int load(struct fsdp_sharded *s, const char *directory)
     return scene.real->load_from(s, &how);
 }
 
-/* Whether rank 0 has met the fault that it was set. */
-static int ask_rank0(bool *out)
+/* Whether the rank that was set a fault has met it. It is over then. */
+static int ask_victim(bool *out)
 {
     bool all[MOST_RANKS];
-    const bool mine = given->rank == 0 && fault_happened();
+    const bool mine = given->rank == scene.victim && fault_happened();
 
     FSDP_TRY(given->exchange(given->exchange_self, &mine, sizeof(mine), all));
-    *out = all[0];
+    *out = all[scene.victim];
+    disarm();
+    if (given->rank == scene.victim) {
+        scene.met += mine;
+    }
     return FSDP_OK;
+}
+
+/* That no rank knows it otherwise, who it is that was refused by name. */
+static int check_refused(struct fsdp_sharded *s, int status, uint64_t nth,
+                         uint64_t held)
+{
+    if (status != FSDP_ERR_NOMEM || !given->error->message[0]) {
+        return says("this rank was not refused by name", nth);
+    }
+    *given->error = (struct fsdp_error){0};
+    return look(s) == held ? FSDP_OK
+                           : says("this rank does not hold what it held", nth);
 }
 
 /* One load for each allocation, until one that meets no fault. */
@@ -138,24 +169,67 @@ static int each_fails(struct fsdp_sharded *s)
         bool met;
         int status;
 
-        if (given->rank == 0) {
-            fault_set(scene.what, 0, nth);
-        }
+        arm(nth);
         status = load(s, scene.directory);
-        FSDP_TRY(ask_rank0(&met));
-        if (given->rank == 0) {
-            fault_set(FAULT_NONE, 0, 0);
-            scene.met += met;
-        }
+        FSDP_TRY(ask_victim(&met));
         if (!met) {
             return status;
         }
-        if (status != FSDP_ERR_NOMEM || !given->error->message[0]) {
-            return says("this rank was not refused by name", nth);
+        FSDP_TRY(check_refused(s, status, nth, held));
+    }
+    return says("there is no end of them", MOST_SITES);
+}
+
+/* ---- Saves that fail ----------------------------------------------------- */
+
+static int save_and_wait(struct fsdp_sharded *s)
+{
+    FSDP_TRY(scene.real->save_begin(s, &scene.save));
+    return scene.real->save_wait(s);
+}
+
+/* That ranks agree, and that what was saved is what is held. */
+static int check_saved(struct fsdp_sharded *s, int status, bool met,
+                       uint64_t nth, uint64_t held)
+{
+    int all[MOST_RANKS];
+
+    FSDP_TRY(
+        given->exchange(given->exchange_self, &status, sizeof(status), all));
+    for (uint32_t r = 0; r < RANKS; r++) {
+        if (all[r] != status) {
+            return says("ranks are told different things of a save", nth);
         }
-        *given->error = (struct fsdp_error){0};
-        if (look(s) != held) {
-            return says("this rank does not hold what it held", nth);
+    }
+    if (status != FSDP_OK) { /* there is a way without that memory */
+        return check_refused(s, status, nth, held);
+    }
+    if (given->rank == 0) {
+        scene.served += met;
+    }
+    FSDP_TRY(load(s, scene.save.directory));
+    return look(s) == held ? FSDP_OK : says("another state was saved", nth);
+}
+
+/* One save for each allocation, until one that meets no fault. */
+static int each_save_fails(const struct fsdp_engine *engine,
+                           struct fsdp_sharded *s)
+{
+    uint64_t held;
+
+    (void)engine;
+    FSDP_TRY(load(s, scene.directory));
+    held = look(s);
+    for (uint64_t nth = 1; nth < MOST_SITES; nth++) {
+        bool met;
+        int status;
+
+        arm(nth);
+        status = save_and_wait(s);
+        FSDP_TRY(ask_victim(&met));
+        FSDP_TRY(check_saved(s, status, met, nth, held));
+        if (!met) {
+            return status;
         }
     }
     return says("there is no end of them", MOST_SITES);
@@ -238,7 +312,8 @@ static void save(const struct fsdp_engine *engine, struct shown *saved)
 }
 
 /* What is saved is there in the end. */
-static void plays(const struct fsdp_engine *engine, const struct shown *saved)
+static void plays(const struct fsdp_engine *engine, const char *directory,
+                  const struct shown *saved)
 {
     struct fsdp_engine loads = *engine;
     const struct arrangement to = {
@@ -253,13 +328,14 @@ static void plays(const struct fsdp_engine *engine, const struct shown *saved)
     loads.close = close_playing;
     loads.shard = shard;
     loads.load = load;
-    testing.before = fill_and_load;
+    testing.before = scene.save.directory ? each_save_fails : fill_and_load;
     testing.rank0_has = scene.held == HELD_SENT;
     testing.none_has = scene.held == HELD_NONE || scene.held == HELD_HALF;
-    if (testing_read(&to, "track", FSDP_OPTIMIZER_ADAMW, scene.directory, &is,
+    if (testing_read(&to, "track", FSDP_OPTIMIZER_ADAMW, directory, &is,
                      &why) != FSDP_OK) {
-        fail_msg("%s, held %u, loaded %u: %s", engine->name, scene.held,
-                 scene.loaded, why.message);
+        fail_msg("%s, held %u, loaded %u, saved %u, rank %u: %s", engine->name,
+                 scene.held, scene.loaded, scene.save.form, scene.victim,
+                 why.message);
     }
     assert_memory_equal(is.x[0], saved->x[0], saved->total * sizeof(float));
     testing.before = NULL;
@@ -280,11 +356,11 @@ static void each_allocation(const struct fsdp_engine *engine)
         scene.met = 0;
         scene.what = FAULT_DEVICE;
         scene.held = HELD_TRAINED;
-        plays(engine, &saved);
+        plays(engine, scene.directory, &saved);
         assert_int_equal(scene.met, 0); /* it asks for none */
         scene.what = FAULT_MEMORY;
         for (scene.held = 0; scene.held < N_HELD; scene.held++) {
-            plays(engine, &saved);
+            plays(engine, scene.directory, &saved);
         }
         print_message("%s, %s: %llu allocations failed\n", engine->name,
                       loaded[scene.loaded], (unsigned long long)scene.met);
@@ -294,23 +370,80 @@ static void each_allocation(const struct fsdp_engine *engine)
     }
 }
 
-static void ref(void **state)
+/* Complete checkpoints are there, and nothing else. */
+static void find_no_partial(const char *directory)
 {
-    (void)state;
-    each_allocation(fsdp_ref_engine());
+    DIR *d = opendir(directory);
+    const struct dirent *e;
+
+    assert_non_null(d);
+    while ((e = readdir(d))) {
+        assert_null(strstr(e->d_name, "partial"));
+    }
+    closedir(d);
 }
 
-static void impl(void **state)
+static void each_allocation_of_a_save(const struct fsdp_engine *engine)
 {
-    (void)state;
-    each_allocation(fsdp_impl_engine());
+    static const struct fsdp_save forms[] = {
+        {.form = FSDP_SAVE_FULL, .rank0_only = 1},
+        {.form = FSDP_SAVE_FULL},
+        {.form = FSDP_SAVE_SHARDED},
+        {.form = FSDP_SAVE_LOCAL}};
+    char directory[] = "/tmp/checkpoint_allocation_test.XXXXXX";
+    struct shown saved;
+    uint64_t met[2] = {0, 0};
+
+    scene.loaded = LOADED_ALL;
+    save(engine, &saved);
+    scene.held = HELD_TRAINED;
+    assert_non_null(mkdtemp(directory));
+    for (uint32_t i = 0; i < 4; i++) {
+        scene.save = forms[i];
+        scene.save.size = sizeof(scene.save);
+        scene.save.directory = directory;
+        for (scene.victim = 0; scene.victim < RANKS; scene.victim++) {
+            for (uint32_t k = 0; k < 2; k++) {
+                scene.what = k ? FAULT_DEVICE : FAULT_MEMORY;
+                scene.met = 0;
+                plays(engine, directory, &saved);
+                met[k] += scene.met;
+            }
+        }
+    }
+    find_no_partial(directory);
+    print_message("%s, saves: %llu allocations failed, %llu of the device; "
+                  "%llu times it was saved nevertheless\n",
+                  engine->name, (unsigned long long)met[0],
+                  (unsigned long long)met[1], (unsigned long long)scene.served);
+    assert_true(met[0] > 200 && met[1] > 0);
+    scene.victim = 0;
+    scene.save.directory = NULL;
+    scene.served = 0;
+    shown_release(&saved);
+    folder_erase(directory);
+    folder_erase(scene.directory);
+}
+
+static void loads(void **state)
+{
+    each_allocation(*state);
+}
+
+static void saves(void **state)
+{
+    each_allocation_of_a_save(*state);
 }
 
 int main(void)
 {
+    void *const ref = (void *)fsdp_ref_engine();
+    void *const impl = (void *)fsdp_impl_engine();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ref),
-        cmocka_unit_test(impl),
+        {"loads of ref", loads, NULL, NULL, ref},
+        {"loads of impl", loads, NULL, NULL, impl},
+        {"saves of ref", saves, NULL, NULL, ref},
+        {"saves of impl", saves, NULL, NULL, impl},
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -49,6 +49,35 @@ static int refuse_missing(const struct checkpoint *c,
                                    e->name);
 }
 
+/* A parameter that a save has rounded. */
+static bool was_rounded(const struct checkpoint_entry *saved,
+                        const struct checkpoint_entry *e)
+{
+    return !e->is_state && !e->is_buffer &&
+           (saved->dtype == FSDP_DTYPE_BF16 || saved->dtype == FSDP_DTYPE_F16);
+}
+
+static int check_dtype(const struct checkpoint_entry *saved,
+                       const struct checkpoint_entry *e, bool lenient,
+                       char *why)
+{
+    const char *is = checkpoint_dtype_name(saved->dtype);
+
+    if (saved->dtype == e->dtype || (lenient && was_rounded(saved, e))) {
+        return FSDP_OK;
+    }
+    return was_rounded(saved, e)
+               ? checkpoint_refuse(why, FSDP_ERR_INVALID,
+                                   CHECKPOINT_MANIFEST
+                                   ": %.70s was rounded to %s when it was "
+                                   "saved; a lenient load widens it",
+                                   e->name, is)
+               : checkpoint_refuse(
+                     why, FSDP_ERR_FORMAT,
+                     CHECKPOINT_MANIFEST ": %.70s is %s, %s was expected",
+                     e->name, is, checkpoint_dtype_name(e->dtype));
+}
+
 int checkpoint_expect(const struct checkpoint *c,
                       const struct checkpoint_table *table, bool lenient,
                       char *why)
@@ -70,13 +99,7 @@ int checkpoint_expect(const struct checkpoint *c,
         if (k < 0) {
             return refuse_missing(c, e, why);
         }
-        if (c->manifest.table.entry[k].dtype != e->dtype) {
-            return checkpoint_refuse(
-                why, FSDP_ERR_FORMAT,
-                CHECKPOINT_MANIFEST ": %.70s is %s, %s was expected", e->name,
-                checkpoint_dtype_name(c->manifest.table.entry[k].dtype),
-                checkpoint_dtype_name(e->dtype));
-        }
+        FSDP_TRY(check_dtype(&c->manifest.table.entry[k], e, lenient, why));
         if (c->manifest.table.entry[k].n_dims != e->n_dims ||
             memcmp(c->manifest.table.entry[k].shape, e->shape,
                    sizeof(e->shape)) != 0) {

@@ -101,9 +101,10 @@ int checkpoint_finish(const struct fsdp_env *env, struct checkpoint_saving *s)
 {
     int status = finish(env, s);
 
-    if (status != FSDP_OK && s->rank == 0) {
-        checkpoint_place_remove(&s->place);
+    if (status != FSDP_OK) {
+        checkpoint_cancel(s);
+    } else {
+        checkpoint_drop(s);
     }
-    checkpoint_drop(s);
     return status;
 }

@@ -6,14 +6,40 @@
 #include "checkpoint_saving.h"
 
 #include <fcntl.h>
+#include <fsdp/arith/cast.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+enum {
+    ROUNDED = 1 << 12 /* elements that are rounded at a time */
+};
+
+/* n floats at a place of a file, rounded. */
+static int put_rounded(int fd, const char *name, uint64_t at, uint32_t dtype,
+                       uint64_t n, const float *data, char *why)
+{
+    uint16_t rounded[ROUNDED];
+
+    for (uint64_t done = 0; done < n;) {
+        const uint64_t m = n - done < ROUNDED ? n - done : ROUNDED;
+
+        for (uint64_t i = 0; i < m; i++) {
+            fsdp_store(dtype, rounded, i, data[done + i]);
+        }
+        FSDP_TRY(checkpoint_pwrite(fd, name, at + done * sizeof(*rounded),
+                                   rounded, m * sizeof(*rounded), why));
+        done += m;
+    }
+    return FSDP_OK;
+}
 
 int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
                    uint64_t n, const void *data)
 {
-    const uint64_t bytes = checkpoint_element_bytes(&s->table->entry[entry]);
+    const struct checkpoint_entry *e = &s->table->entry[entry];
+    const uint64_t bytes = checkpoint_element_bytes(e);
     const struct checkpoint_full_file *f;
+    uint64_t at;
     int fd;
 
     if (s->status != FSDP_OK || n == 0 || !checkpoint_saves(s, entry)) {
@@ -21,11 +47,14 @@ int checkpoint_put(struct checkpoint_saving *s, uint32_t entry, uint64_t first,
     }
     f = &s->full.file[s->full.file_of[entry]];
     fd = openat(s->place.directory, f->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    s->status =
-        fd < 0
-            ? checkpoint_refuse_system(s->why, f->name, "cannot open")
-            : checkpoint_pwrite(fd, f->name, s->full.at[entry] + first * bytes,
-                                data, n * bytes, s->why);
+    at = s->full.at[entry] + first * bytes;
+    if (fd < 0) {
+        s->status = checkpoint_refuse_system(s->why, f->name, "cannot open");
+    } else if (e->is_rounded) {
+        s->status = put_rounded(fd, f->name, at, e->dtype, n, data, s->why);
+    } else {
+        s->status = checkpoint_pwrite(fd, f->name, at, data, n * bytes, s->why);
+    }
     if (fd >= 0 && close(fd) != 0 && s->status == FSDP_OK) {
         s->status = checkpoint_refuse_system(s->why, f->name, "cannot close");
     }

@@ -7,6 +7,7 @@
 #include "checkpoint_opened.h"
 
 #include <fcntl.h>
+#include <fsdp/arith/cast.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -285,6 +286,28 @@ int checkpoint_read(struct checkpoint *c, const char *name, uint64_t first,
                                   x->at + from * bytes, p, m * bytes, why));
         p += m * bytes;
         first += m;
+    }
+    return FSDP_OK;
+}
+
+int checkpoint_read_f32(struct checkpoint *c, const char *name, uint64_t first,
+                        uint64_t n, float *to, char *why)
+{
+    const int i = checkpoint_entry_of(&c->manifest.table, name);
+    const uint32_t dtype =
+        i < 0 ? FSDP_DTYPE_NONE : c->manifest.table.entry[i].dtype;
+    unsigned char *half = (unsigned char *)to + n * sizeof(uint16_t);
+
+    if (dtype != FSDP_DTYPE_BF16 && dtype != FSDP_DTYPE_F16) {
+        return checkpoint_read(c, name, first, n, to, why);
+    }
+    /* Into the second half of the place, which is read before it is written. */
+    FSDP_TRY(checkpoint_read(c, name, first, n, half, why));
+    for (uint64_t k = 0; k < n; k++) {
+        uint16_t x;
+
+        memcpy(&x, half + k * sizeof(x), sizeof(x));
+        to[k] = fsdp_load(dtype, &x, 0);
     }
     return FSDP_OK;
 }

@@ -101,7 +101,8 @@ static int read_slices(struct checkpoint *c, const struct checkpoint_target *t,
 
         for (uint64_t at = 0; name && at < x->n; at += n) {
             n = x->n - at < CHECKPOINT_BUFFER ? x->n - at : CHECKPOINT_BUFFER;
-            FSDP_TRY(checkpoint_read(c, name, x->first + at, n, buffer, why));
+            FSDP_TRY(
+                checkpoint_read_f32(c, name, x->first + at, n, buffer, why));
             if (t->write(s->context, i, at, n, buffer) != FSDP_OK) {
                 return checkpoint_refuse(why, FSDP_ERR_DEVICE,
                                          "the device does not take a shard");

@@ -6,6 +6,7 @@
  */
 #include "checkpoint_saving.h"
 
+#include <fsdp/arith/cast.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,18 +46,32 @@ static bool is_in(const struct checkpoint_entry *e, uint32_t what)
                                    : FSDP_SAVE_PARAMETERS)) != 0;
 }
 
-/* What is left out has no name, as what is frozen has none for its states. */
-static int leave_out(struct checkpoint_saving *s,
-                     const struct checkpoint_table *all, uint32_t what)
+static int check_parts(uint32_t form, uint32_t what, uint32_t dtype, char *why)
 {
-    s->table = all;
-    if (what == 0) {
-        return FSDP_OK;
-    }
     if (what > 2 * FSDP_SAVE_EXTRA - 1) {
-        return checkpoint_refuse(s->why, FSDP_ERR_INVALID,
+        return checkpoint_refuse(why, FSDP_ERR_INVALID,
                                  "what is saved is bits up to %d, not %u",
                                  FSDP_SAVE_EXTRA, what);
+    }
+    if (dtype != FSDP_DTYPE_NONE &&
+        (!fsdp_is_float(dtype) || form != FSDP_SAVE_FULL)) {
+        return checkpoint_refuse(why, FSDP_ERR_INVALID,
+                                 "parameters are saved as F32, in the full "
+                                 "form as BF16 or F16, too, not %u in form %u",
+                                 dtype, form);
+    }
+    return FSDP_OK;
+}
+
+/* What is left out has no name, as what is frozen has none for its states; and
+ * parameters may be rounded. */
+static int take_parts(struct checkpoint_saving *s,
+                      const struct checkpoint_table *all, uint32_t what,
+                      uint32_t dtype)
+{
+    s->table = all;
+    if (what == 0 && dtype == FSDP_DTYPE_NONE) {
+        return FSDP_OK;
     }
     s->parts.entry = calloc(all->n + (size_t)1, sizeof(*s->parts.entry));
     if (!s->parts.entry) {
@@ -64,9 +79,15 @@ static int leave_out(struct checkpoint_saving *s,
     }
     s->parts.n = all->n;
     for (uint32_t i = 0; i < all->n; i++) {
-        s->parts.entry[i] = all->entry[i];
-        if (!is_in(&all->entry[i], what)) {
-            s->parts.entry[i].name = NULL;
+        struct checkpoint_entry *e = &s->parts.entry[i];
+
+        *e = all->entry[i];
+        if (what != 0 && !is_in(e, what)) {
+            e->name = NULL;
+        }
+        if (dtype != FSDP_DTYPE_NONE && !e->is_state && !e->is_buffer) {
+            e->dtype = dtype;
+            e->is_rounded = true;
         }
     }
     s->table = &s->parts;
@@ -86,6 +107,9 @@ static int prepare(struct checkpoint_saving *s,
     struct checkpoint_manifest *m = &s->manifest;
     const uint32_t what =
         save->size > offsetof(struct fsdp_save, what) ? save->what : 0;
+    const uint32_t asked =
+        save->size > offsetof(struct fsdp_save, dtype) ? save->dtype : 0;
+    const uint32_t dtype = asked == FSDP_DTYPE_F32 ? FSDP_DTYPE_NONE : asked;
 
     if (save->form > FSDP_SAVE_LOCAL || !save->directory ||
         r->env->world > CHECKPOINT_MAX_WORLD) {
@@ -94,7 +118,8 @@ static int prepare(struct checkpoint_saving *s,
                                  "and a world of up to %d ranks",
                                  FSDP_SAVE_LOCAL, CHECKPOINT_MAX_WORLD);
     }
-    FSDP_TRY(leave_out(s, r->table, what));
+    FSDP_TRY(check_parts(save->form, what, dtype, s->why));
+    FSDP_TRY(take_parts(s, r->table, what, dtype));
     s->source = r->source;
     s->state = r->state;
     s->form = save->form;
@@ -163,10 +188,7 @@ int checkpoint_begin(const struct checkpoint_request *request,
     s->status = prepare(s, request);
     status = make_place(request->env, s, request->save->directory);
     if (status != FSDP_OK) {
-        if (s->rank == 0) {
-            checkpoint_place_remove(&s->place);
-        }
-        checkpoint_drop(s);
+        checkpoint_cancel(s);
         return status;
     }
     s->status = FSDP_OK;
@@ -201,9 +223,18 @@ void checkpoint_write(struct checkpoint_saving *s)
     }
 }
 
+void checkpoint_fail(struct checkpoint_saving *s, int status, const char *why)
+{
+    if (s->status == FSDP_OK && status != FSDP_OK) {
+        s->status = checkpoint_refuse(s->why, status, "%s", why);
+    }
+}
+
 void checkpoint_cancel(struct checkpoint_saving *s)
 {
-    checkpoint_place_remove(&s->place);
+    if (s->rank == 0) {
+        checkpoint_place_remove(&s->place);
+    }
     checkpoint_drop(s);
 }
 

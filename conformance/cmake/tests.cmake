@@ -210,7 +210,9 @@ foreach(test allocation_test thaw_allocation_test checkpoint_allocation_test)
         -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
         -Wl,--wrap=free)
 endforeach()
-target_link_options(allocation_test PRIVATE -Wl,--wrap=pthread_create)
+foreach(test allocation_test checkpoint_allocation_test)
+    target_link_options(${test} PRIVATE -Wl,--wrap=pthread_create)
+endforeach()
 
 # ---- Checkpoints ----
 file(GLOB checkpoint_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}

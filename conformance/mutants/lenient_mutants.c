@@ -5,6 +5,8 @@
  */
 #include "mutants/mutant_kit.h"
 
+#include <fsdp/arith/bits.h>
+
 #include <string.h>
 
 enum {
@@ -105,6 +107,109 @@ static int any_part(struct fsdp_sharded *s, const struct fsdp_save *save)
     return mutant_real.engine.save_begin(s, &known);
 }
 
+/* ---- Parameters in 16 bits ----------------------------------------------- */
+
+enum {
+    MOST_KEPT = 1 << 14 /* floats of a rank */
+};
+
+/* Values as they were, while others are saved. */
+static _Thread_local void *kept_room;
+static _Thread_local uint64_t n_kept;
+static _Thread_local float (*saved_as)(float x);
+
+static float *keep(const struct fsdp_piece *piece)
+{
+    float *room = mutant_room(&kept_room, sizeof(float) * MOST_KEPT);
+
+    if (!room || piece->n > MOST_KEPT - n_kept) {
+        return NULL;
+    }
+    n_kept += piece->n;
+    return room + n_kept - piece->n;
+}
+
+static void keep_and_change(const struct fsdp_piece *piece)
+{
+    float *kept = keep(piece);
+
+    if (kept) {
+        (void)mutant_get(NULL, piece->value, piece->n, kept);
+        (void)mutant_each(NULL, (void *)piece->value, piece->n, saved_as);
+    }
+}
+
+static void bring_back(const struct fsdp_piece *piece)
+{
+    const float *kept = keep(piece);
+
+    if (kept) {
+        (void)mutant_put(NULL, kept, piece->n, (void *)piece->value);
+    }
+}
+
+static int saves_as(struct fsdp_sharded *s, const struct fsdp_save *save,
+                    float (*change)(float x))
+{
+    int status;
+
+    if (save->dtype != FSDP_DTYPE_BF16 || save->form != FSDP_SAVE_FULL) {
+        return mutant_real.engine.save_begin(s, save);
+    }
+    saved_as = change;
+    n_kept = 0;
+    FSDP_TRY(mutant_each_piece(s, keep_and_change));
+    status = mutant_real.engine.save_begin(s, save);
+    n_kept = 0;
+    FSDP_TRY(mutant_each_piece(s, bring_back));
+    return status;
+}
+
+static float cut_off(float x)
+{
+    return fsdp_f32_from_bits(fsdp_f32_bits(x) & 0xffff0000u);
+}
+
+static int truncates(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    return saves_as(s, save, cut_off);
+}
+
+/* What lies half way between two is a little more. */
+static float above_tie(float x)
+{
+    const uint32_t bits = fsdp_f32_bits(x);
+
+    return (bits & 0xffffu) == 0x8000u ? fsdp_f32_from_bits(bits + 1) : x;
+}
+
+static int rounds_ties_away(struct fsdp_sharded *s,
+                            const struct fsdp_save *save)
+{
+    return saves_as(s, save, above_tie);
+}
+
+static int saves_in_f32(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    struct fsdp_save plain = *save;
+
+    if (plain.form == FSDP_SAVE_FULL &&
+        (plain.dtype == FSDP_DTYPE_BF16 || plain.dtype == FSDP_DTYPE_F16)) {
+        plain.dtype = FSDP_DTYPE_NONE;
+    }
+    return mutant_real.engine.save_begin(s, &plain);
+}
+
+static int any_dtype(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    struct fsdp_save known = *save;
+
+    if (known.form != FSDP_SAVE_FULL || known.dtype > FSDP_DTYPE_F16) {
+        known.dtype = FSDP_DTYPE_NONE;
+    }
+    return mutant_real.engine.save_begin(s, &known);
+}
+
 /* ---- Which cases show it ------------------------------------------------- */
 
 static bool is_lenient(const struct run_case *c)
@@ -126,7 +231,61 @@ static bool has_parts(const struct run_case *c)
            c->optimizer == FSDP_OPTIMIZER_ADAMW;
 }
 
+static bool has_no_parameters(const struct run_case *c)
+{
+    return strcmp(c->script, "load-parts") == 0;
+}
+
+static bool is_rounded(const struct run_case *c)
+{
+    return strcmp(c->script, "save-dtype") == 0 && strcmp(c->size, "seed") == 0;
+}
+
+static bool has_ties(const struct run_case *c)
+{
+    return strcmp(c->script, "save-dtype") == 0 &&
+           strcmp(c->workload, "linear") == 0;
+}
+
 const struct mutant lenient_mutants[] = {
+    {.name = "export-any-dtype",
+     .text = "a save of parameters in a dtype that is none for them, or of "
+             "shards in 16 bits, saves them as they are",
+     .evidence = "an option that is compared with those that are known",
+     .kills = "error.save-dtype",
+     .shows = {.in = is_rounded},
+     .calls.save_begin = any_dtype},
+    {.name = "export-ignored",
+     .text = "parameters that are saved in 16 bits are float32",
+     .evidence = "a state dict that is taken from the optimizer's copies",
+     .kills = "checkpoint.export-dtype",
+     .shows = {.in = is_rounded},
+     .calls.save_begin = saves_in_f32},
+    {.name = "export-loaded-strictly",
+     .text = "a load of rounded parameters changes nothing, and is no error",
+     .evidence = "a checkpoint for inference that training went on from",
+     .kills = "error.load-rounded",
+     .shows = {.in = is_rounded},
+     .fault = {MUTANT_FORGIVES, .of = MUTANT_LOAD, .to = FSDP_ERR_INVALID}},
+    {.name = "export-ties-away",
+     .text = "parameters that are saved in bf16 are rounded half away from 0",
+     .evidence = "adding half a unit and cutting the bits off",
+     .kills = "checkpoint.export-rounded",
+     .shows = {.mixed = true, .in = has_ties},
+     .calls.save_begin = rounds_ties_away},
+    {.name = "export-truncates",
+     .text = "parameters that are saved in bf16 are cut off",
+     .evidence = "taking the upper two bytes of each float",
+     .kills = "checkpoint.export-rounded",
+     .shows = {.in = is_rounded},
+     .calls.save_begin = truncates},
+    {.name = "parts-loaded-strictly",
+     .text = "a load of a checkpoint without parameters changes nothing, and "
+             "is no error",
+     .evidence = "load_state_dict that passes over keys it does not find",
+     .kills = "error.load-parts",
+     .shows = {.in = has_no_parameters},
+     .fault = {MUTANT_FORGIVES, .of = MUTANT_LOAD, .to = FSDP_ERR_FORMAT}},
     {.name = "lenient-always",
      .text = "a load of a checkpoint that lacks a name changes nothing, and is "
              "no error",

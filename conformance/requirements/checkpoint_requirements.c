@@ -3,6 +3,7 @@
  * checkpoint_requirements.c - what a checkpoint brings back.
  */
 #include "requirements/families.h"
+#include "requirements/script_action.h"
 
 #include "judge/compare/compare_checks.h"
 #include "judge/replay/replay.h"
@@ -195,9 +196,13 @@ static bool asks_for_extra(const struct expect *e)
 
     for (uint32_t i = 0; i < e->n_events; i++) {
         const struct script_action *a = e->event[i].action;
+        const struct script_action *saved =
+            a->verb == SCRIPT_LOAD ? script_action_saved(e, i) : NULL;
 
         asks = asks || (a->verb == SCRIPT_LOAD &&
-                        (e->script.given >> a->slot & 1) == 0);
+                        (e->script.given >> a->slot & 1) == 0 &&
+                        (!saved || saved->what == 0 ||
+                         (saved->what & FSDP_SAVE_EXTRA) != 0));
     }
     return asks;
 }

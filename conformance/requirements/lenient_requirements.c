@@ -11,13 +11,9 @@
 /* Of action i, a load: what was saved there last, in parts; 0: all. */
 static uint32_t parts_of(const struct expect *e, uint32_t i)
 {
-    const uint32_t slot = e->event[i].action->slot;
+    const struct script_action *saved = script_action_saved(e, i);
 
-    while (i > 0 && (e->event[i].action->verb != SCRIPT_SAVE ||
-                     e->event[i].action->slot != slot)) {
-        i--;
-    }
-    return e->event[i].action->what;
+    return saved ? saved->what : 0;
 }
 
 static bool loads(const struct expect *e, bool parts)
@@ -59,6 +55,35 @@ static bool lacks_extra(const struct expect *e)
 static bool asks_part(const struct expect *e)
 {
     return script_action_asks(e, SCRIPT_CALL_SAVE_UNKNOWN_PART);
+}
+
+static bool saves_rounded(const struct expect *e)
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        const struct script_action *a = e->event[i].action;
+
+        if (a->verb == SCRIPT_WAIT && script_action_saved(e, i) &&
+            script_action_saved(e, i)->dtype != FSDP_DTYPE_NONE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool asks_dtype(const struct expect *e)
+{
+    return script_action_asks(e, SCRIPT_CALL_SAVE_UNKNOWN_DTYPE) &&
+           script_action_asks(e, SCRIPT_CALL_SAVE_ROUNDED_SHARDS);
+}
+
+static bool loads_parts(const struct expect *e)
+{
+    return script_action_asks(e, SCRIPT_CALL_LOAD_PARTS);
+}
+
+static bool loads_rounded(const struct expect *e)
+{
+    return script_action_asks(e, SCRIPT_CALL_LOAD_ROUNDED);
 }
 
 static bool loads_others(const struct expect *e)
@@ -113,6 +138,54 @@ const struct requirement lenient_requirements[] = {
      .applies = asks_part,
      .check = &check_answers,
      .answers = {{"save-unknown-part", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    {.id = "checkpoint.export-dtype",
+     .text = "In a checkpoint of rounded parameters they have the dtype that "
+             "was asked for.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.completes",
+     .claim = "save-dtype",
+     .applies = saves_rounded,
+     .check = &check_answers,
+     .answers = {{"saved-dtype", FSDP_OK, FSDP_OK}}},
+    {.id = "error.save-dtype",
+     .text = "A save of parameters in a dtype that is none for them, or in 16 "
+             "bits in another form than the full one, is refused as INVALID.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "save-dtype",
+     .applies = asks_dtype,
+     .check = &check_answers,
+     .answers = {{"save-unknown-dtype", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"save-rounded-shards", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    {.id = "error.load-parts",
+     .text = "A load that is not lenient of a checkpoint without parameters is "
+             "refused on every rank, and the message has the name of one that "
+             "is missing.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "save-parts",
+     .applies = loads_parts,
+     .check = &check_answers_named,
+     .answers = {{"load-parts", FSDP_ERR_IO, FSDP_ERR_FORMAT}}},
+    /* It would train on from other values than were saved. */
+    {.id = "error.load-rounded",
+     .text = "A load that is not lenient of a checkpoint of rounded parameters "
+             "is refused as INVALID on every rank, and the message has the "
+             "name of one.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "save-dtype",
+     .applies = loads_rounded,
+     .check = &check_answers_named,
+     .answers = {{"load-rounded", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
     /* A name that was changed by mistake would train on from what was there. */
     {.id = "error.load-renamed",
      .text = "A load of a checkpoint that has a parameter under another name "

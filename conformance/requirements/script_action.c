@@ -42,6 +42,21 @@ bool script_action_shows(const struct expect *e, const struct record *r,
     return true;
 }
 
+const struct script_action *script_action_saved(const struct expect *e,
+                                                uint32_t i)
+{
+    const uint32_t slot = e->event[i].action->slot;
+
+    while (i > 0) {
+        const struct script_action *a = e->event[--i].action;
+
+        if (a->verb == SCRIPT_SAVE && a->slot == slot) {
+            return a;
+        }
+    }
+    return NULL;
+}
+
 bool script_action_asks(const struct expect *e, uint32_t call)
 {
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {

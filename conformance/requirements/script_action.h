@@ -18,6 +18,11 @@ bool script_action_shows(const struct expect *e, const struct record *r,
                          uint32_t i, uint32_t k, uint32_t unit,
                          struct finding *f);
 
+/* Of action i, a load: the save of its slot that was the last; NULL: there is
+ * none in this script. */
+const struct script_action *script_action_saved(const struct expect *e,
+                                                uint32_t i);
+
 /* Whether a script makes this call that must be refused, at rest or in a pass.
  * A requirement that names several is asked of scripts that make them all: of
  * one alone script.answers tells. */

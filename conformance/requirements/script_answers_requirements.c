@@ -192,7 +192,8 @@ const struct requirement script_answers_requirements[] = {
               "error.step-in-backward error.assign-in-pass "
               "error.assign-range deferred.named error.deferred "
               "error.values-disagree error.summon "
-              "error.load-renamed error.save-unknown-part",
+              "error.load-renamed error.save-unknown-part "
+              "error.save-dtype error.load-parts error.load-rounded",
      .applies = is_refused,
      .holds = answers_hold,
      .spoil = answers_spoil},

@@ -153,30 +153,35 @@ static bool rank0_spoil(const struct expect *e, struct record *r)
 
 /* ---- checkpoint.lenient -------------------------------------------------- */
 
-/* A look right behind a lenient load. */
-static bool shows_lenient(const struct expect *e, uint32_t i)
+/* A look right behind a lenient load, of what was rounded or not. */
+static bool shows_lenient(const struct expect *e, uint32_t i, bool rounded)
 {
     const struct script_action *a = i > 0 ? e->event[i - 1].action : NULL;
+    const struct script_action *saved;
 
-    return a && a->verb == SCRIPT_LOAD && a->lenient &&
-           e->event[i].action->verb == SCRIPT_LOOK;
+    if (!a || a->verb != SCRIPT_LOAD || !a->lenient ||
+        e->event[i].action->verb != SCRIPT_LOOK) {
+        return false;
+    }
+    saved = script_action_saved(e, i - 1);
+    return (saved && saved->dtype != FSDP_DTYPE_NONE) == rounded;
 }
 
-static bool looks_at_lenient(const struct expect *e)
+static bool looks_behind(const struct expect *e, bool rounded)
 {
     for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
-        if (shows_lenient(e, i)) {
+        if (shows_lenient(e, i, rounded)) {
             return true;
         }
     }
     return false;
 }
 
-static bool lenient_holds(const struct expect *e, const struct record *r,
-                          struct finding *f)
+static bool holds_behind(const struct expect *e, const struct record *r,
+                         bool rounded, struct finding *f)
 {
     for (uint32_t i = 0; i < e->n_events; i++) {
-        if (shows_lenient(e, i) &&
+        if (shows_lenient(e, i, rounded) &&
             !compare_parts(e, r, i, i + 1, look_of_part, f)) {
             return script_action_tell(e, i, f);
         }
@@ -184,14 +189,47 @@ static bool lenient_holds(const struct expect *e, const struct record *r,
     return true;
 }
 
-static bool lenient_spoil(const struct expect *e, struct record *r)
+static bool spoil_behind(const struct expect *e, struct record *r, bool rounded)
 {
     for (uint32_t i = 0; i < e->n_events; i++) {
-        if (shows_lenient(e, i) && compare_spoil_stage(r, RECORD_AFTER, i)) {
+        if (shows_lenient(e, i, rounded) &&
+            compare_spoil_stage(r, RECORD_AFTER, i)) {
             return true;
         }
     }
     return false;
+}
+
+static bool looks_at_lenient(const struct expect *e)
+{
+    return looks_behind(e, false);
+}
+
+static bool lenient_holds(const struct expect *e, const struct record *r,
+                          struct finding *f)
+{
+    return holds_behind(e, r, false, f);
+}
+
+static bool lenient_spoil(const struct expect *e, struct record *r)
+{
+    return spoil_behind(e, r, false);
+}
+
+static bool looks_at_rounded(const struct expect *e)
+{
+    return looks_behind(e, true);
+}
+
+static bool rounded_holds(const struct expect *e, const struct record *r,
+                          struct finding *f)
+{
+    return holds_behind(e, r, true, f);
+}
+
+static bool rounded_spoil(const struct expect *e, struct record *r)
+{
+    return spoil_behind(e, r, true);
 }
 
 static bool summons(uint32_t verb)
@@ -346,13 +384,27 @@ static bool norms_spoil(const struct expect *e, struct record_rank *rank)
 }
 
 const struct requirement script_requirements[] = {
+    {.id = "checkpoint.export-rounded",
+     .text = "Behind a lenient load of what was saved in 16 bits parameters "
+             "are those that were saved, rounded once, to nearest even, bit "
+             "for bit.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step checkpoint.export-dtype",
+     .claim = "save-dtype",
+     .profile = PROFILE_BITS,
+     .applies = looks_at_rounded,
+     .holds = rounded_holds,
+     .spoil = rounded_spoil},
     {.id = "checkpoint.lenient",
      .text = "Behind a lenient load is what the checkpoint has under the "
              "model's names, and all else is as it was, bit for bit.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_STEP,
-     .needs = "run.shows-every-step checkpoint.parts",
+     .needs = "run.shows-every-step checkpoint.parts "
+              "checkpoint.export-rounded",
      .claim = "lenient-load",
      .profile = PROFILE_BITS,
      .applies = looks_at_lenient,

@@ -24,6 +24,7 @@ struct play_wrong {
     uint32_t verb;         /* SCRIPT_UNSHARD_UNIT or SCRIPT_RESHARD_UNIT */
     uint32_t more;         /* groups, or elements, than there are */
     uint32_t what;         /* is saved, where that is not as the script says */
+    uint32_t dtype, form;  /* in which it is saved; FSDP_DTYPE_NONE: as there */
     uint32_t as;           /* enum script_call: the call that is meant */
     float value;           /* of a knob, a scale, the greatest norm */
     float p;               /* of a norm */
@@ -73,6 +74,7 @@ int play_wrong_load_missing(struct driver *x, int *status);
 int play_wrong_load_damaged(struct driver *x, int *status);
 int play_wrong_load_stateless(struct driver *x, int *status);
 int play_wrong_load_renamed(struct driver *x, int *status);
+int play_wrong_load_other(struct driver *x, int *status);
 
 /* play_names.c: a parameter, from 1, has another name in the life that begins,
  * or with 0 none. What tensors a save has, by name, and whether a lenient load
@@ -133,8 +135,10 @@ int play_wrong_assign_unknown(struct driver *x, int *status);
 int play_lend_buffer(void *self, uint32_t b, struct fsdp_tensor *out);
 int play_buffers_left(struct driver *x);
 int play_look_at_buffers(struct driver *x, uint32_t stage, uint32_t step);
-/* What was saved in a folder has of them; answers say so. */
+/* What was saved in a folder has of them; answers say so. And that parameters
+ * there are of a dtype. */
 int play_saved_buffers(struct driver *x, const char *path);
+int play_saved_dtype(struct driver *x, const char *path, uint32_t dtype);
 int play_wrong_buffer(struct driver *x, int *status);
 
 /* play_answer.c: whether a refusal says this, or this number. */

@@ -113,24 +113,33 @@ static int find(const char *path, const char *name, const char *dtype,
 }
 
 /* In files of this form, that is; what an engine calls otherwise is its own. */
-static int check_buffer(const struct driver *x, const char *path, uint32_t b,
-                        bool *wrong_dtype, bool *transient)
+static int check_dtype(const char *path, const char *name, uint32_t dtype,
+                       bool *wrong)
 {
     static const char *const dtypes[] = {
         [FSDP_DTYPE_F32] = "F32\"", [FSDP_DTYPE_BF16] = "BF16\"",
         [FSDP_DTYPE_F16] = "F16\"", [FSDP_DTYPE_I32] = "I32\"",
         [FSDP_DTYPE_I64] = "I64\"", [FSDP_DTYPE_U8] = "U8\""};
-    const char *name = x->model->buffer_name[b];
     bool any = false;
     bool right = false;
 
     FSDP_TRY(find(path, name, "", &any));
-    if (x->model->buffer_flags[b] & FSDP_NOT_PERSISTED) {
-        *transient = *transient || any;
-        return FSDP_OK;
+    FSDP_TRY(find(path, name, dtypes[dtype], &right));
+    *wrong = *wrong || (any && !right);
+    return FSDP_OK;
+}
+
+static int check_buffer(const struct driver *x, const char *path, uint32_t b,
+                        bool *wrong_dtype, bool *transient)
+{
+    const char *name = x->model->buffer_name[b];
+    bool any = false;
+
+    if ((x->model->buffer_flags[b] & FSDP_NOT_PERSISTED) == 0) {
+        return check_dtype(path, name, x->model->buffer_dtype[b], wrong_dtype);
     }
-    FSDP_TRY(find(path, name, dtypes[x->model->buffer_dtype[b]], &right));
-    *wrong_dtype = *wrong_dtype || (any && !right);
+    FSDP_TRY(find(path, name, "", &any));
+    *transient = *transient || any;
     return FSDP_OK;
 }
 
@@ -160,6 +169,17 @@ int play_saved_buffers(struct driver *x, const char *path)
                     "a buffer is saved in another dtype"));
     return answer(x, "saved-transient", transient,
                   "a buffer is saved that is not persisted");
+}
+
+int play_saved_dtype(struct driver *x, const char *path, uint32_t dtype)
+{
+    bool wrong = false;
+
+    for (uint32_t p = 0; x->env.rank == 0 && p < x->model->n_parameters; p++) {
+        FSDP_TRY(check_dtype(path, x->told.parameter_name[p], dtype, &wrong));
+    }
+    return answer(x, "saved-dtype", wrong,
+                  "a parameter is saved in another dtype");
 }
 
 /* ---- Wrong calls -------------------------------------------------------- */

@@ -120,7 +120,8 @@ static int save(struct driver *x, const struct script_action *a, uint32_t where)
                                 .extra_data = data,
                                 .extra_bytes = bytes,
                                 .file_bytes = SMALL_FILE,
-                                .what = a->what};
+                                .what = a->what,
+                                .dtype = a->dtype};
 
     name_path(x, where, path);
     return x->engine.save_begin(x->sharded, &s);
@@ -206,6 +207,7 @@ int play_save(struct driver *x, const struct script_action *a)
     x->saved_step[a->slot] = x->out->n_steps;
     x->saved_alone[a->slot] = a->rank0_only;
     x->saved_parts[a->slot] = a->what;
+    x->saved_dtype[a->slot] = a->dtype;
     FSDP_TRY(play_save_names(x, a));
     recorder_watch_peak(x->recorder);
     status = save(x, a, a->slot);
@@ -281,6 +283,12 @@ int play_wait(struct driver *x, const struct script_action *a)
         name_path(x, a->slot, path);
         FSDP_TRY(play_saved_buffers(x, path));
     }
+    if (x->saved_dtype[a->slot] && !x->serial) {
+        char path[PATH_BYTES];
+
+        name_path(x, a->slot, path);
+        FSDP_TRY(play_saved_dtype(x, path, x->saved_dtype[a->slot]));
+    }
     if (a->same && !x->serial) {
         FSDP_TRY(check_same(x, a));
     }
@@ -327,78 +335,6 @@ int play_load(struct driver *x, const struct script_action *a)
                                                 : check_extras(x, a->slot);
 }
 
-/* ---- Another reader ----------------------------------------------------- */
-
-struct peer_visit {
-    struct driver *x;
-    struct checkpoint *save;
-    uint32_t step;
-    int status;
-};
-
-static int read_peer(struct peer_visit *v, const struct fsdp_piece *piece,
-                     uint32_t stage, const char *name)
-{
-    char why[CHECKPOINT_WHY_BYTES];
-    float *values = malloc(piece->n * sizeof(*values) + 1);
-    int status = FSDP_ERR_NOMEM;
-
-    if (values && checkpoint_read(v->save, name, piece->first, piece->n, values,
-                                  why) == FSDP_OK) {
-        status = recorder_tensor(v->x->recorder, v->x->out, stage, v->step, 0,
-                                 piece->parameter, piece->first, piece->n,
-                                 FSDP_DTYPE_F32, values);
-    } else if (values) {
-        status = FSDP_OK; /* it is not there: the record shows none */
-    }
-    free(values);
-    return status;
-}
-
-static void visit_peer(void *context, const struct fsdp_piece *piece)
-{
-    static const char *const key[] = {"momentum_buffer", "exp_avg",
-                                      "exp_avg_sq"};
-    struct peer_visit *v = context;
-    const struct fsdp_model *m = v->x->model;
-    const bool adamw = v->x->d->c->optimizer == FSDP_OPTIMIZER_ADAMW;
-
-    if (v->status != FSDP_OK || piece->n == 0 ||
-        piece->parameter >= m->n_parameters) {
-        return;
-    }
-    v->status =
-        read_peer(v, piece, RECORD_PEER, m->parameter_name[piece->parameter]);
-    for (uint32_t i = 0; i < 2 && piece->state[i] && v->status == FSDP_OK;
-         i++) {
-        char name[400];
-
-        (void)snprintf(name, sizeof(name), "optim.state.%s.%s",
-                       m->parameter_name[piece->parameter],
-                       key[adamw ? i + 1 : 0]);
-        v->status = read_peer(v, piece, RECORD_PEER0 + i, name);
-    }
-}
-
-int play_look_into_save(struct driver *x, uint32_t step)
-{
-    struct peer_visit v = {.x = x, .step = step, .status = FSDP_OK};
-    char why[CHECKPOINT_WHY_BYTES];
-    char path[PATH_BYTES];
-    int status;
-
-    name_path(x, 0, path);
-    if (x->d->purpose != DRIVE_TO_RECORD ||
-        checkpoint_open(path, &v.save, why) != FSDP_OK) {
-        return FSDP_OK; /* a format of the engine's own */
-    }
-    status = checkpoint_is_local(v.save)
-                 ? FSDP_OK
-                 : x->engine.pieces(x->sharded, visit_peer, &v);
-    checkpoint_close(v.save);
-    return status == FSDP_OK ? v.status : status;
-}
-
 /* ---- Wrong calls --------------------------------------------------------- */
 
 /* A save that was not refused is brought to its end. */
@@ -407,6 +343,10 @@ int play_wrong_save(struct driver *x, const struct play_wrong *how, int *status)
     struct script_action a = *first_save(x->d->script);
 
     a.what = how->what != 0 ? how->what : a.what;
+    if (how->dtype != FSDP_DTYPE_NONE) {
+        a.dtype = how->dtype;
+        a.form = how->form;
+    }
     *status = save(x, &a, WRONG);
     return *status == FSDP_OK ? x->engine.save_wait(x->sharded) : FSDP_OK;
 }
@@ -475,6 +415,17 @@ static bool is_renamed(const struct driver *x, uint32_t p)
 int play_wrong_load_stateless(struct driver *x, int *status)
 {
     return load_lacking(x, is_trained, status);
+}
+
+static bool is_any(const struct driver *x, uint32_t p)
+{
+    return !x->ignored[p];
+}
+
+/* Of what was saved without parameters, or with rounded ones. */
+int play_wrong_load_other(struct driver *x, int *status)
+{
+    return load_lacking(x, is_any, status);
 }
 
 int play_wrong_load_renamed(struct driver *x, int *status)

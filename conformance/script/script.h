@@ -168,6 +168,7 @@ struct script_action {
     uint32_t form;      /* SAVE: enum fsdp_save_form */
     bool rank0_only;    /* SAVE */
     uint32_t what;      /* SAVE: enum fsdp_save_part; 0: all */
+    uint32_t dtype;     /* SAVE: of parameters' values; NONE: as they are */
     bool lenient;       /* LOAD: names may be missing, and others there */
     bool same;          /* WAIT: the files are those of the slot below */
     uint32_t same_slot; /* WAIT */
@@ -459,6 +460,10 @@ enum script_call {
     SCRIPT_CALL_SUMMON_UNKNOWN_UNIT,
     SCRIPT_CALL_LOAD_RENAMED,
     SCRIPT_CALL_SAVE_UNKNOWN_PART,
+    SCRIPT_CALL_SAVE_UNKNOWN_DTYPE,
+    SCRIPT_CALL_SAVE_ROUNDED_SHARDS,
+    SCRIPT_CALL_LOAD_PARTS,
+    SCRIPT_CALL_LOAD_ROUNDED,
     SCRIPT_N_CALLS,
 };
 
@@ -489,6 +494,9 @@ enum script_when {
                                */
     SCRIPT_RENAMED = 1048576, /* at rest; the whole checkpoint a has other names
                                */
+    SCRIPT_PARTS = 2097152,   /* at rest; the whole checkpoint a has no
+                                 parameters */
+    SCRIPT_ROUNDED = 4194304, /* at rest; it has them rounded */
     SCRIPT_HOLDS = 131072,    /* half way through a training pass in which all
                                  units stay from their forward to their
                                  backward */

@@ -257,6 +257,10 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_SAVE_UNKNOWN_PART] = {"save-unknown-part", SCRIPT_FREE},
     [SCRIPT_CALL_LOAD_RENAMED] = {"load-renamed", SCRIPT_RENAMED,
                                   SCRIPT_IS_OF_FILES},
+    [SCRIPT_CALL_SAVE_UNKNOWN_DTYPE] = {"save-unknown-dtype", SCRIPT_FREE},
+    [SCRIPT_CALL_SAVE_ROUNDED_SHARDS] = {"save-rounded-shards", SCRIPT_FREE},
+    [SCRIPT_CALL_LOAD_PARTS] = {"load-parts", SCRIPT_PARTS, SCRIPT_IS_OF_FILES},
+    [SCRIPT_CALL_LOAD_ROUNDED] = {"load-rounded", SCRIPT_ROUNDED},
 };
 
 bool script_is_wrong(const struct script_inside *in)
@@ -293,6 +297,8 @@ const char *script_when_text(uint32_t when)
         {SCRIPT_SAVED, "where checkpoint a is whole"},
         {SCRIPT_RENAMED, "where a parameter has another name than when `a` was "
                          "saved"},
+        {SCRIPT_PARTS, "where checkpoint a has no parameters"},
+        {SCRIPT_ROUNDED, "where checkpoint a has parameters rounded"},
         {SCRIPT_STATELESS, "where a parameter is thawed that was frozen when "
                            "checkpoint a was saved"},
         {SCRIPT_OPEN_ALL, "between unshard and reshard"},

@@ -33,6 +33,10 @@ static const char *claim_of_call(uint32_t call)
     } row[] = {
         {"clip-", "clip"},
         {"save-unknown-part", "save-parts"},
+        {"save-unknown-dtype", "save-dtype"},
+        {"save-rounded-", "save-dtype"},
+        {"load-parts", "save-parts"},
+        {"load-rounded", "save-dtype"},
         {"save-", "save-sharded"},
         {"wait-", "save-sharded"},
         {"load-without-states", "thaw"},
@@ -223,6 +227,9 @@ static const char *action_lacks(const struct script *s,
     }
     if (!claim && a->what != 0) {
         claim = lacking("save-parts", claims);
+    }
+    if (!claim && a->dtype != 0) {
+        claim = lacking("save-dtype", claims);
     }
     if (!claim && (a->sync == SCRIPT_SYNC_OFF || unsyncs(a))) {
         claim = lacking("no-sync", claims);

@@ -276,6 +276,8 @@ static const struct {
     {SCRIPT_SAVED, "checkpoint a is whole"},
     {SCRIPT_STATELESS, "thawed since checkpoint a"},
     {SCRIPT_RENAMED, "renamed since checkpoint a"},
+    {SCRIPT_PARTS, "checkpoint a has no parameters"},
+    {SCRIPT_ROUNDED, "checkpoint a is rounded"},
     {SCRIPT_EMPTY, "without values"},
     {SCRIPT_STEP_SET, "a step is set"},
     {SCRIPT_OPEN_ALL, "unsharded"},

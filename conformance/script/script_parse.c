@@ -76,12 +76,27 @@ static int take_parts(struct reader *r, struct script_action *a)
                                     "extra, in this order");
 }
 
+static int take_dtype(struct reader *r, struct script_action *a)
+{
+    a->dtype = reader_is(r, "bf16")   ? FSDP_DTYPE_BF16
+               : reader_is(r, "fp16") ? FSDP_DTYPE_F16
+                                      : FSDP_DTYPE_NONE;
+    if (a->dtype == FSDP_DTYPE_NONE) {
+        return reader_fail(r, "parameters are saved in bf16 or fp16");
+    }
+    reader_next(r);
+    return FSDP_OK;
+}
+
 static int take_checkpoint(struct reader *r, struct script_action *a)
 {
     FSDP_TRY(parse_slot(r, &a->slot));
     if (a->verb == SCRIPT_SAVE) {
         FSDP_TRY(take_form(r, a));
-        return reader_accept(r, "of") ? take_parts(r, a) : FSDP_OK;
+        if (reader_accept(r, "of")) {
+            FSDP_TRY(take_parts(r, a));
+        }
+        return reader_accept(r, "in") ? take_dtype(r, a) : FSDP_OK;
     }
     if (a->verb == SCRIPT_WAIT && reader_accept(r, "same")) {
         a->same = true;

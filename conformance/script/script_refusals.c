@@ -41,6 +41,19 @@ static bool has_some(const struct script_state *s, uint64_t units)
                                 : units == UINT64_MAX;
 }
 
+/* What checkpoint a lacks, or has otherwise. */
+static uint32_t of_slot(const struct script_state *s)
+{
+    const uint32_t what = s->slot[0].what;
+
+    return (what != 0 && (what & FSDP_SAVE_PARAMETERS) == 0 ? SCRIPT_PARTS
+                                                            : 0) |
+           (s->slot[0].dtype != 0 &&
+                    (what == 0 || (what & FSDP_SAVE_PARAMETERS) != 0)
+                ? SCRIPT_ROUNDED
+                : 0);
+}
+
 uint32_t script_when_at_rest(const struct script_state *s)
 {
     uint32_t now = SCRIPT_AT_REST;
@@ -69,6 +82,7 @@ uint32_t script_when_at_rest(const struct script_state *s)
                    s->slot[0].renamed != s->renamed
                ? SCRIPT_RENAMED
                : 0;
+    now |= (now & SCRIPT_SAVED) != 0 && !s->slot[0].local ? of_slot(s) : 0;
     now |= s->hurt == SCRIPT_HURT && s->reduced && !s->pending
                ? SCRIPT_NOT_FINITE
                : 0;

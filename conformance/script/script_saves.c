@@ -14,6 +14,8 @@ void script_save(struct script_state *s, const struct script_action *a)
         s, s->saving != SCRIPT_NO_SLOT,
         "a save is refused while another has not been waited for: `wait` "
         "comes first");
+    script_refuse_if(s, a->dtype && a->form != FSDP_SAVE_FULL,
+                     "parameters are rounded in the full form alone");
     s->saving = a->slot;
     s->saving_hurt = s->hurt_values;
     s->slot[a->slot].local = a->form == FSDP_SAVE_LOCAL;
@@ -23,6 +25,7 @@ void script_save(struct script_state *s, const struct script_action *a)
     s->slot[a->slot].thawed = s->thawed;
     s->slot[a->slot].renamed = s->renamed;
     s->slot[a->slot].what = a->what;
+    s->slot[a->slot].dtype = a->dtype;
 }
 
 void script_wait(struct script_state *s, const struct script_action *a)
@@ -82,6 +85,9 @@ void script_load(struct script_state *s, const struct script_action *a)
         s, other_names(s, a->slot) && (!a->lenient || s->slot[a->slot].local),
         "a parameter has another name than when this was saved, or a part "
         "was left out: `lenient` takes it, but not of the local form");
+    script_refuse_if(s, s->slot[a->slot].dtype && !a->lenient,
+                     "parameters were rounded when this was saved: `lenient` "
+                     "takes it");
     script_refuse_if(
         s, a->lenient && (s->s->given >> a->slot & 1) != 0,
         "what another world had is not known here: without `lenient`");

@@ -57,7 +57,7 @@ struct script_state {
         bool local; /* loads into the same wrap and shard degree alone */
         uint32_t wrap, degree;
         uint64_t frozen, thawed;
-        uint32_t renamed, what;
+        uint32_t renamed, what, dtype;
     } slot[SCRIPT_MAX_SLOTS];
     char why[200]; /* empty: legal so far */
 };

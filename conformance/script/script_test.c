@@ -67,6 +67,8 @@ static void test_canonical(void **state)
         "load d lenient\n"
         "save a local of states\n"
         "save a full-rank0 of parameters buffers extra\n"
+        "save a full of parameters in bf16\n"
+        "save d full-rank0 in fp16\n"
         "summon 3 rank0\n"
         "summon all rank0\n"
         "}\n"

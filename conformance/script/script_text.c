@@ -128,6 +128,9 @@ static void add_slot(FILE *f, const struct script_action *a)
                 fprintf(f, " %s", script_part_words[i]);
             }
         }
+        if (a->dtype) {
+            fprintf(f, " in %s", a->dtype == FSDP_DTYPE_BF16 ? "bf16" : "fp16");
+        }
     }
     if (a->verb == SCRIPT_WAIT && a->same) {
         fprintf(f, " same %c", 'a' + (int)a->same_slot);

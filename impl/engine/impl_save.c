@@ -317,36 +317,28 @@ static int take_buffers(struct fsdp_sharded *s, uint32_t n_entries,
     return FSDP_OK;
 }
 
-/* Rank 0 may be alone with a failure, and the others would wait for it. */
-static int begin_with(struct fsdp_sharded *s,
-                      struct checkpoint_request *request)
+/* What is saved, and that there is room for it. */
+static int take_source(struct fsdp_sharded *s, struct checkpoint_request *r,
+                       struct checkpoint_whole *whole)
 {
-    struct impl_checkpoints *const c = s->checkpoints;
-    struct checkpoint_whole *whole =
-        calloc(s->model->n_buffers + (size_t)1, sizeof(*whole));
-    uint32_t n = 0;
-    int status =
-        whole ? take_buffers(s, request->table->n, whole, &n) : FSDP_ERR_NOMEM;
+    struct impl_checkpoints *c;
 
-    status = checkpoint_agree(s->env, "impl.save_begin", status,
-                              "the device does not give a buffer");
-    if (status == FSDP_OK) {
-        request->source.whole = whole;
-        request->source.n_whole = n;
-        status = checkpoint_begin(request, &c->saving);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        free((void *)whole[i].data);
-    }
-    free(whole);
-    return status;
+    FSDP_TRY(impl_checkpoints(s));
+    c = s->checkpoints;
+    c->saved = r->save->form == FSDP_SAVE_LOCAL ? &c->flat : &c->named;
+    r->table = &c->saved->table;
+    r->source = (struct checkpoint_source){.slice = c->saved->slice,
+                                           .n = c->saved->n,
+                                           .read = read_saved,
+                                           .context = s,
+                                           .whole = whole};
+    return take_buffers(s, r->table->n, whole, &r->source.n_whole);
 }
 
 static int begin(struct fsdp_sharded *s, const struct fsdp_save *save)
 {
     static const char *const layout[] = {"flat", "per-parameter"};
     static const char *const optimizer[] = {"sgd", "momentum", "adamw"};
-    struct impl_checkpoints *const c = s->checkpoints;
     struct checkpoint_request request = {
         .env = s->env,
         .save = save,
@@ -358,19 +350,24 @@ static int begin(struct fsdp_sharded *s, const struct fsdp_save *save)
         .state = {s->steps, {s->power[0], s->power[1]}}};
 
     struct checkpoint_own_steps *own = own_steps(s, &request.n_own);
-    int status;
+    struct checkpoint_whole *whole =
+        calloc(s->model->n_buffers + (size_t)1, sizeof(*whole));
+    int status =
+        own && whole ? take_source(s, &request, whole) : FSDP_ERR_NOMEM;
 
-    if (!own) {
-        return impl_out_of_memory(s->env);
-    }
     request.own = own;
-    c->saved = save->form == FSDP_SAVE_LOCAL ? &c->flat : &c->named;
-    request.table = &c->saved->table;
-    request.source = (struct checkpoint_source){.slice = c->saved->slice,
-                                                .n = c->saved->n,
-                                                .read = read_saved,
-                                                .context = s};
-    status = begin_with(s, &request);
+    /* Who is alone with a failure would be waited for. */
+    status = checkpoint_agree(s->env, "impl.save_begin", status,
+                              status == FSDP_ERR_NOMEM
+                                  ? "out of memory"
+                                  : "the device does not give a buffer");
+    if (status == FSDP_OK) {
+        status = checkpoint_begin(&request, &s->checkpoints->saving);
+    }
+    for (uint32_t i = 0; i < request.source.n_whole; i++) {
+        free((void *)whole[i].data);
+    }
+    free(whole);
     free(own);
     return status;
 }
@@ -384,16 +381,21 @@ int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
 
     FSDP_TRY(check_state(s));
     FSDP_TRY(impl_check_filled(s, "impl.save_begin", true));
-    FSDP_TRY(impl_checkpoints(s));
+    FSDP_TRY(begin(s, save));
     c = s->checkpoints;
     if (!c) {
         return FSDP_ERR_INTERNAL; /* it was made just now */
     }
-    FSDP_TRY(begin(s, save));
     if (alone) {
-        FSDP_TRY(impl_gather_full(s));
+        const int status = impl_gather_full(s);
+        if (status != FSDP_OK) {
+            checkpoint_cancel(c->saving);
+            c->saving = NULL;
+            return status;
+        }
     } else if (owner) {
-        FSDP_TRY(take_snapshot(s));
+        checkpoint_fail(c->saving, take_snapshot(s),
+                        "the device does not give a shard");
         waits = c->snapshot != NULL;
     }
     c->writes = waits && pthread_create(&c->writer, NULL, write_snapshot,

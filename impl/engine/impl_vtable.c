@@ -58,6 +58,7 @@ static const char *const claims[] = {
     "summon",
     "lenient-load",
     "save-parts",
+    "save-dtype",
     "save-full",
     "save-sharded",
     "save-local",

@@ -60,15 +60,10 @@ static int local_table(struct fsdp_sharded *s, struct ref_checkpoints *c)
 
 /* What rank 0 has of buffers is what is saved. */
 static int keep_buffers(struct fsdp_sharded *s, uint32_t first,
-                        struct checkpoint_whole **out, uint32_t *n)
+                        struct checkpoint_whole *all, uint32_t *n)
 {
-    struct checkpoint_whole *all =
-        calloc(s->model->n_buffers + (size_t)1, sizeof(*all));
-
     *n = 0;
-    *out = all;
-    for (uint32_t b = 0; all && s->env->rank == 0 && b < s->model->n_buffers;
-         b++) {
+    for (uint32_t b = 0; s->env->rank == 0 && b < s->model->n_buffers; b++) {
         uint32_t dtype = s->model->buffer_dtype[b];
         void *data;
         if (s->model->buffer_flags[b] & FSDP_NOT_PERSISTED) {
@@ -81,7 +76,7 @@ static int keep_buffers(struct fsdp_sharded *s, uint32_t first,
         all[(*n)++] = (struct checkpoint_whole){first + b, data};
         FSDP_TRY(ref_read_buffer(s, b, data));
     }
-    return all ? FSDP_OK : FSDP_ERR_NOMEM;
+    return FSDP_OK;
 }
 
 static void forget_buffers(struct checkpoint_whole *all, uint32_t n)
@@ -194,38 +189,32 @@ void ref_checkpoints_release(struct fsdp_sharded *s)
 /* ---- One rank writes, the others send ----------------------------------- */
 
 /* n elements at p become rank 0's, who puts them where they belong. */
-static int put(struct fsdp_sharded *s, uint32_t entry, uint64_t first,
-               const float *p, uint64_t n)
+static void put(struct fsdp_sharded *s, uint32_t entry, uint64_t first,
+                const float *p, uint64_t n)
 {
+    struct checkpoint_saving *saving = s->checkpoints->saving;
     const struct fsdp_device *d = s->env->device;
     float slice[1024];
 
     for (uint64_t done = 0; s->env->rank == 0 && done < n;) {
         uint64_t m = n - done < 1024 ? n - done : 1024;
-        FSDP_TRY(d->copy(d->self, NULL, slice, p + done, m * sizeof(*p)));
         /* A failure is told by save_wait: the others must not wait. */
-        (void)checkpoint_put(s->checkpoints->saving, entry, first + done, m,
-                             slice);
+        checkpoint_fail(saving,
+                        d->copy(d->self, NULL, slice, p + done, m * sizeof(*p)),
+                        "the device does not give a slice");
+        (void)checkpoint_put(saving, entry, first + done, m, slice);
         done += m;
     }
-    return FSDP_OK;
 }
 
 /* One slice of shard index `root`, of which everybody knows. */
 static int send_slice(struct fsdp_sharded *s, uint32_t root,
-                      const struct checkpoint_slice *x, float *own)
+                      const struct checkpoint_slice *x, float *p)
 {
     const struct fsdp_device *d = s->env->device;
     const struct fsdp_comm *comm = s->env->comm;
-    float *staging = NULL;
-    float *p = own;
     int status = FSDP_OK;
 
-    if (s->coordinate != root) {
-        FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_STAGING, FSDP_NO_UNIT, x->n,
-                          FSDP_DTYPE_F32, &staging));
-        p = staging;
-    }
     if (s->shards > 1) {
         struct fsdp_collective c = {.size = sizeof(c),
                                     .kind = FSDP_BROADCAST,
@@ -243,14 +232,40 @@ static int send_slice(struct fsdp_sharded *s, uint32_t root,
         }
     }
     if (status == FSDP_OK) {
-        status = put(s, x->entry, x->first, p, x->n);
+        put(s, x->entry, x->first, p, x->n);
     }
-    ref_drop(s, REF_DEVICE, &staging);
     return status;
 }
 
+/* Place for the largest slice that another rank sends, on all ranks of the
+ * first replica, or on none: who fails later would be waited for. */
+static int take_staging(struct fsdp_sharded *s, float **staging)
+{
+    struct ref_checkpoints *c = s->checkpoints;
+    uint64_t all[CHECKPOINT_MAX_WORLD];
+    uint64_t own = 0;
+    uint64_t most = 0;
+    int status = FSDP_OK;
+
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (checkpoint_saves(c->saving, c->slice[i].entry)) {
+            own = c->slice[i].n > own ? c->slice[i].n : own;
+        }
+    }
+    FSDP_TRY(s->env->exchange(s->env->exchange_self, &own, sizeof(own), all));
+    for (uint32_t r = 0; s->env->rank < s->shards && r < s->shards; r++) {
+        most = r != s->coordinate && all[r] > most ? all[r] : most;
+    }
+    if (most > 0) {
+        status = ref_take(s, REF_DEVICE, FSDP_STAGING, FSDP_NO_UNIT, most,
+                          FSDP_DTYPE_F32, staging);
+    }
+    return checkpoint_agree(s->env, "ref.save_begin", status,
+                            "no memory for a slice of a tensor");
+}
+
 /* Slice by slice, so that no more than one is anywhere in addition. */
-static int send_all(struct fsdp_sharded *s)
+static int send_slices(struct fsdp_sharded *s, float *staging)
 {
     struct ref_checkpoints *c = s->checkpoints;
     struct checkpoint_slice all[CHECKPOINT_MAX_WORLD];
@@ -269,11 +284,23 @@ static int send_all(struct fsdp_sharded *s)
             if (all[r].n > 0 && s->env->rank < s->shards &&
                 checkpoint_saves(c->saving, all[r].entry)) {
                 FSDP_TRY(send_slice(s, r, &all[r],
-                                    s->coordinate == r ? c->at[i] : NULL));
+                                    s->coordinate == r ? c->at[i] : staging));
             }
         }
     }
     return FSDP_OK;
+}
+
+static int send_all(struct fsdp_sharded *s)
+{
+    float *staging = NULL;
+    int status = take_staging(s, &staging);
+
+    if (status == FSDP_OK) {
+        status = send_slices(s, staging);
+    }
+    ref_drop(s, REF_DEVICE, &staging);
+    return status;
 }
 
 /* ---- The contract ------------------------------------------------------- */
@@ -354,52 +381,69 @@ static struct checkpoint_own_steps *own_steps(const struct fsdp_sharded *s,
     return own;
 }
 
-int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
+/* What is saved, and that there is room for it. */
+static int take_source(struct fsdp_sharded *s, struct checkpoint_request *r,
+                       struct checkpoint_whole *whole)
+{
+    bool local = r->save->form == FSDP_SAVE_LOCAL;
+
+    FSDP_TRY(ref_checkpoints(s));
+    r->table = local ? &s->checkpoints->local : &s->checkpoints->table;
+    r->source = ref_checkpoint_source(s, local);
+    r->source.whole = whole;
+    return keep_buffers(s, r->table->n - s->model->n_buffers, whole,
+                        &r->source.n_whole);
+}
+
+static int begin(struct fsdp_sharded *s, const struct fsdp_save *save)
 {
     static const char *const layout[] = {"flat", "per-parameter"};
     static const char *const optimizer[] = {"sgd", "momentum", "adamw"};
-    struct checkpoint_request request = {.env = s->env, .save = save};
-    struct ref_checkpoints *c;
-    bool local = save->form == FSDP_SAVE_LOCAL;
-    struct checkpoint_own_steps *own;
-    struct checkpoint_whole *whole = NULL;
-    int status;
+    struct checkpoint_request request = {
+        .env = s->env,
+        .save = save,
+        .world = s->env->world,
+        .shards = s->shards,
+        .replicas = s->replicas,
+        .layout = layout[s->options.layout],
+        .optimizer = optimizer[s->options.optimizer],
+        .state = {s->steps, {s->power[0], s->power[1]}}};
+    struct checkpoint_own_steps *own = own_steps(s, &request.n_own);
+    struct checkpoint_whole *whole =
+        calloc(s->model->n_buffers + (size_t)1, sizeof(*whole));
+    int status =
+        own && whole ? take_source(s, &request, whole) : FSDP_ERR_NOMEM;
 
-    FSDP_TRY(check_state(s));
-    FSDP_TRY(ref_check_filled(s, "ref.save_begin", true));
-    FSDP_TRY(ref_checkpoints(s));
-    c = s->checkpoints;
-    if (!c) {
-        return FSDP_ERR_INTERNAL; /* it was made just now */
-    }
-    request.world = s->env->world;
-    request.shards = s->shards;
-    request.replicas = s->replicas;
-    request.layout = layout[s->options.layout];
-    request.optimizer = optimizer[s->options.optimizer];
-    request.table = local ? &c->local : &c->table;
-    request.source = ref_checkpoint_source(s, local);
-    request.state =
-        (struct checkpoint_state){s->steps, {s->power[0], s->power[1]}};
-    own = own_steps(s, &request.n_own);
-    if (!own) {
-        return ref_fail(s->env, FSDP_ERR_NOMEM, "ref.save_begin",
-                        "out of memory");
-    }
     request.own = own;
-    status = keep_buffers(s, request.table->n - s->model->n_buffers, &whole,
-                          &request.source.n_whole);
-    request.source.whole = whole;
+    /* Who is alone with a failure would be waited for. */
+    status = checkpoint_agree(s->env, "ref.save_begin", status,
+                              status == FSDP_ERR_NOMEM
+                                  ? "out of memory"
+                                  : "the device does not give a buffer");
     if (status == FSDP_OK) {
-        status = checkpoint_begin(&request, &c->saving);
+        status = checkpoint_begin(&request, &s->checkpoints->saving);
     }
     forget_buffers(whole, request.source.n_whole);
     free(own);
-    FSDP_TRY(status);
+    return status;
+}
+
+int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    int status = FSDP_OK;
+
+    FSDP_TRY(check_state(s));
+    FSDP_TRY(ref_check_filled(s, "ref.save_begin", true));
+    FSDP_TRY(begin(s, save));
     if (save->form == FSDP_SAVE_FULL && save->rank0_only) {
-        FSDP_TRY(send_all(s));
+        status = send_all(s);
     }
-    checkpoint_write(c->saving);
+    if (status != FSDP_OK) {
+        checkpoint_cancel(s->checkpoints->saving);
+        s->checkpoints->saving = NULL;
+        return status;
+    }
+    checkpoint_write(s->checkpoints->saving);
     return FSDP_OK;
 }
 

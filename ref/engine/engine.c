@@ -343,6 +343,7 @@ static const char *const claims[] = {
     "summon",
     "lenient-load",
     "save-parts",
+    "save-dtype",
     NULL,
 };
 

@@ -7,6 +7,7 @@
  */
 #include "unsharded.h"
 
+#include <fsdp/arith/cast.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,8 @@ struct kept {
     bool *trained;     /* [n_parameters] */
     char *buffers;
     uint64_t buffer_bytes;
-    uint32_t what; /* of it was saved: enum fsdp_save_part */
+    uint32_t what;  /* of it was saved: enum fsdp_save_part */
+    uint32_t dtype; /* that values are rounded to; NONE: they are not */
 };
 
 /* Stands in env->engine, from open to close. */
@@ -144,6 +146,7 @@ int unsharded_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
     s->saving = make(s, save->directory);
     if (s->saving) {
         s->saving->what = save->what ? save->what : 2 * FSDP_SAVE_EXTRA - 1;
+        s->saving->dtype = save->dtype;
     }
     return s->saving ? FSDP_OK
                      : ref_fail(s->env, FSDP_ERR_NOMEM, "unsharded.save",
@@ -188,6 +191,11 @@ static void take(struct fsdp_sharded *s, const struct kept *k, uint32_t p,
             memcpy(to[i] + s->start[p], part(k, i) + s->start[p],
                    n * sizeof(*k->data));
         }
+    }
+    for (uint64_t i = 0; (k->what & FSDP_SAVE_PARAMETERS) && i < n; i++) {
+        float *value = &s->value[s->start[p] + i];
+
+        *value = fsdp_round(k->dtype, *value);
     }
     if (states) {
         memcpy(s->numbers[p].power, k->power[p], sizeof(*k->power));

@@ -306,9 +306,14 @@ struct fsdp_save {
     const uint64_t *extra_bytes;
     uint64_t file_bytes; /* full: a file is not larger, unless one tensor is;
                             0: 5 * 10^9 */
-    uint32_t what; /* bits of enum fsdp_save_part; 0: all of it. The count of
-                      steps is in any checkpoint. What lacks tensors is loaded
-                      leniently alone (load_from). Another bit is INVALID */
+    uint32_t what;  /* bits of enum fsdp_save_part; 0: all of it. The count of
+                       steps is in any checkpoint. What lacks tensors is loaded
+                       leniently alone (load_from). Another bit is INVALID */
+    uint32_t dtype; /* full: of parameters' values in the files: BF16 or F16,
+                       each rounded once, to nearest even; NONE, F32: as they
+                       are. States and buffers have their own. What was rounded
+                       is loaded leniently alone, widened. Another dtype, or
+                       form with one, is INVALID */
 };
 
 /* How a checkpoint is loaded (`load_from`). */
@@ -389,6 +394,8 @@ struct fsdp_engine {
      *   save-full, save-sharded, save-local, load
      *   lenient-load                   `load_from`; with load
      *   save-parts                     `what` of struct fsdp_save; with
+     *                                  lenient-load
+     *   save-dtype                     its `dtype`; with save-full and
      *                                  lenient-load
      *   serial                         plays all ranks in one process: the
      *                                  driver sets env->rank between passes
@@ -596,8 +603,9 @@ struct fsdp_engine {
      * same on every rank; behind a load that is not lenient, or that lacks
      * nothing, no names. They are parameters', states' and buffers', as
      * docs/checkpoints.md has them. What has the name and another shape, or
-     * dtype, is refused as by load; and so is all that load refuses in the
-     * local form, which has no such names. Collective. */
+     * dtype, is refused as by load, but for parameters that a save rounded,
+     * which are widened; and so is all that load refuses in the local form,
+     * which has no such names. Collective. */
     int (*load_from)(struct fsdp_sharded *sharded, const struct fsdp_load *how);
 };
 
