@@ -37,7 +37,6 @@ int run_cases_by_adapter(const struct arguments *a,
                          const struct case_list *cases, const struct text *text,
                          const char *records,
                          const struct adapter_claims *claims,
-                         struct case_list *claimed,
-                         struct fsdp_error *error);
+                         struct case_list *claimed, struct fsdp_error *error);
 
 #endif
