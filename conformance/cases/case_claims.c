@@ -400,13 +400,17 @@ const struct claim known_claims[] = {
              "that "
              "do not keep it)"},
     {"divide-factor", CLAIM_ADAPTER, .text = "another divisor than the world"},
+    {"unshard-f32", CLAIM_ADAPTER,
+     .text = "in mixed precision, too, all units are unsharded at once in "
+             "float32"},
     {"precision-", CLAIM_ADAPTER,
      .text = "cases of this [precision](specification.md#mixed-precision) can "
              "be played, beside `bf16` or `fp16`",
      .begins = true},
     {"again", CLAIM_ADAPTER, .text = "a second life in the same process"},
     {"in-pass", CLAIM_ADAPTER,
-     .text = "scripts that do something in the middle of a pass (`at`)"},
+     .text = "scripts that do something in the middle of a pass (`at`), or end "
+             "there (`left-open`)"},
     {"live-bytes", CLAIM_ADAPTER,
      .text = "`memory` is measured as the specification says. Without it "
              "`memory.*` "

@@ -170,10 +170,11 @@ static int run_batch(struct drawn *d, struct batch *batch, const char *records,
         job.cases = cases->c;
         job.n_cases = cases->n;
         if (cases->n > 0) {
-            status = d->a->adapter
-                         ? run_cases_by_adapter(d->a, cases, d->text,
-                                                job.records, NULL, error)
-                         : supervise(&job, &said, error);
+            status =
+                d->a->adapter
+                    ? run_cases_by_adapter(d->a, cases, d->text, job.records,
+                                           &d->adapter, NULL, error)
+                    : supervise(&job, &said, error);
         }
         for (uint32_t k = 0; k < cases->n && status == FSDP_OK; k++) {
             status = case_list_add(&all, &cases->c[k]);
@@ -196,6 +197,15 @@ static void *judge_batch(void *self)
     return NULL;
 }
 
+static const char *what_of(const struct judge_result *r, uint32_t c, uint32_t q)
+{
+    const struct judge_item *item = judge_item_at(r, c, q);
+
+    return item->outcome == JUDGE_FAIL && item->detail
+               ? item->detail->finding.note
+               : r->cases[c].reason;
+}
+
 static void note_failure(struct batch *b, uint32_t c, uint32_t q)
 {
     struct drawn_engine *e = b->e;
@@ -209,11 +219,11 @@ static void note_failure(struct batch *b, uint32_t c, uint32_t q)
         e->requirement = b->r.requirement[q];
         e->verb = drawn_verb_of(&b->r.cases[c].c, judge_item_at(&b->r, c, q));
     }
-    if (e->failed <= MOST_SAID &&
+    if ((e->failed <= MOST_SAID || b->d->a->adapter) &&
         script_draw(b->seed[c], &drawn, &error) == FSDP_OK) {
         script_id(b->seed[c], &drawn, &b->mask[c], id);
-        fprintf(stderr, "fsdp-cts: %s: %s fails %s\n", e->name, id,
-                b->r.requirement[q]->id);
+        fprintf(stderr, "fsdp-cts: %s: %s fails %s: %s\n", e->name, id,
+                b->r.requirement[q]->id, what_of(&b->r, c, q));
     }
     script_release(&drawn);
 }

@@ -82,8 +82,16 @@ static void drop(const struct drawn *d, const struct script *drawn,
             (a->verb == SCRIPT_WRONG || a->verb == SCRIPT_CLIP)) {
             m->actions &= ~(1ull << i);
         }
-        if (!has(&d->adapter, "in-pass") && a->n_inside > 0) {
-            m->less[i] |= SCRIPT_LESS_FIRST | SCRIPT_LESS_SECOND;
+        if (!has(&d->adapter, "in-pass") &&
+            (a->verb == SCRIPT_PASS || a->verb == SCRIPT_EVAL)) {
+            m->less[i] |=
+                SCRIPT_LESS_FIRST | SCRIPT_LESS_SECOND | SCRIPT_LESS_ENDING;
+        }
+        if (!has(&d->adapter, "unshard-f32") &&
+            drawn->c.precision != CASE_F32 &&
+            (a->verb == SCRIPT_SUMMON || a->verb == SCRIPT_UNSHARD ||
+             a->verb == SCRIPT_RESHARD)) {
+            m->actions &= ~(1ull << i);
         }
     }
 }

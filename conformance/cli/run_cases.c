@@ -28,8 +28,9 @@ int run_cases_say(const struct fsdp_error *error, int status)
  * silent for ten times as long as a case of ours. */
 int run_cases_by_adapter(const struct arguments *a,
                          const struct case_list *cases, const struct text *text,
-                         const char *records, struct case_list *claimed,
-                         struct fsdp_error *error)
+                         const char *records,
+                         const struct adapter_claims *claims,
+                         struct case_list *claimed, struct fsdp_error *error)
 {
     struct case_list all = {NULL, 0};
     const struct adapter_job job = {.command = a->adapter,
@@ -38,6 +39,7 @@ int run_cases_by_adapter(const struct arguments *a,
                                     .text = text,
                                     .timeout_ms = a->timeout_ms * 10,
                                     .quiet = a->quiet || !claimed,
+                                    .claims = claims,
                                     .claimed = claimed ? claimed : &all};
     const int status = adapter_run(&job, error);
 
@@ -187,8 +189,9 @@ int run_cases(const struct arguments *a, struct engine_folders *engines,
     int status = clear_all(engines, e, &error);
 
     if (status == FSDP_OK && a->adapter) {
-        status = run_cases_by_adapter(a, e->cases, e->text,
-                                      engines->of[0].records, &claimed, &error);
+        status =
+            run_cases_by_adapter(a, e->cases, e->text, engines->of[0].records,
+                                 NULL, &claimed, &error);
         times_note(times, "record", "adapter", began);
     } else if (status == FSDP_OK) {
         status =

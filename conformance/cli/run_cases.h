@@ -9,6 +9,7 @@
 #include "cli/evaluate.h"
 #include "cli/records_folder.h"
 #include "cli/times.h"
+#include "run/adapter_claims.h"
 
 /* What was not to be recorded, for the reader of a status: a line on stderr,
  * unless the run was interrupted, and the exit code. */
@@ -29,11 +30,13 @@ int run_cases_say(const struct fsdp_error *error, int status);
 int run_cases(const struct arguments *a, struct engine_folders *engines,
               struct evaluate_input *e, struct times *times);
 
-/* Records of cases by the adapter of these arguments. As adapter_run; `claimed`
- * is NULL where it claims them all: then it says nothing while it plays. */
+/* Records of cases by the adapter of these arguments. As adapter_run: `claims`
+ * is NULL where it is to be asked; `claimed` where it claims them all: then it
+ * says nothing while it plays. */
 int run_cases_by_adapter(const struct arguments *a,
                          const struct case_list *cases, const struct text *text,
-                         const char *records, struct case_list *claimed,
-                         struct fsdp_error *error);
+                         const char *records,
+                         const struct adapter_claims *claims,
+                         struct case_list *claimed, struct fsdp_error *error);
 
 #endif

@@ -22,7 +22,7 @@ static int run_all(const struct trial *t, const struct case_list *cases,
     job.records = records;
     job.engine = t->engine;
     FSDP_TRY(t->a->adapter ? run_cases_by_adapter(t->a, cases, t->text, records,
-                                                  NULL, &error)
+                                                  NULL, NULL, &error)
                            : supervise(&job, &said, &error));
     return supervise_baselines(&job, cases, &error);
 }

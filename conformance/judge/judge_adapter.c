@@ -122,6 +122,13 @@ static bool script_says(const struct run_case *c, const char *words)
     return s && strstr(s->text, words);
 }
 
+/* Whether it looks at the whole model. */
+static bool summons(const struct run_case *c)
+{
+    return c->scenario == CASE_SUMMON || script_says(c, "\nsummon") ||
+           script_says(c, "\nunshard\n");
+}
+
 bool judge_any_order(const char *claim)
 {
     return strcmp(claim, "fold-rank") == 0 || strcmp(claim, "fold-ring") == 0;
@@ -156,7 +163,10 @@ judge_adapter_claims(const struct run_case *c,
     if (case_is_script(c)) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "scripts");
     }
-    if (script_says(c, " at ")) {
+    if (c->precision != CASE_F32 && summons(c)) {
+        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "unshard-f32");
+    }
+    if (script_says(c, " at ") || script_says(c, " left-open ")) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "in-pass");
     }
     if (c->scenario == CASE_MISUSE || c->scenario == CASE_CLIP ||

@@ -210,13 +210,26 @@ static int start(struct adapter *a, bool *done, struct fsdp_error *error)
     return FSDP_OK;
 }
 
+static void take_claims(struct adapter_claims *to,
+                        const struct adapter_claims *from)
+{
+    *to = *from;
+    for (uint32_t i = 0; i < to->n; i++) {
+        to->list[i] = to->claim[i]; /* its own */
+    }
+}
+
 /* Its folder, and what it claims. */
 static int begin(struct adapter *a, const struct adapter_job *job,
                  struct fsdp_error *error)
 {
     a->job = job;
     FSDP_TRY(open_folder(a, error));
-    return ask_claims(a, error);
+    if (!job->claims) {
+        return ask_claims(a, error);
+    }
+    take_claims(&a->claims, job->claims);
+    return FSDP_OK;
 }
 
 int adapter_ask(const struct adapter_job *job, struct adapter_claims *out,
@@ -226,10 +239,7 @@ int adapter_ask(const struct adapter_job *job, struct adapter_claims *out,
     const int status = a ? begin(a, job, error) : FSDP_ERR_NOMEM;
 
     if (status == FSDP_OK) {
-        *out = a->claims;
-        for (uint32_t i = 0; i < out->n; i++) {
-            out->list[i] = out->claim[i]; /* its own */
-        }
+        take_claims(out, &a->claims);
     }
     free(a);
     return status;

@@ -22,6 +22,7 @@ struct adapter_job {
     const struct text *text;
     uint32_t timeout_ms; /* without output and without another record */
     bool quiet;
+    const struct adapter_claims *claims; /* NULL: it is asked */
     struct case_list *claimed; /* out: the cases to be judged by records */
 };
 

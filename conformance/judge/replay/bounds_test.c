@@ -377,6 +377,13 @@ static void what_only_an_adapter_must_claim(void **state)
     assert_true(wants(&c, "answers"));
     c.scenario = CASE_AGAIN;
     assert_true(wants(&c, "again"));
+    c.scenario = CASE_SUMMON;
+    assert_false(wants(&c, "unshard-f32"));
+    c.precision = CASE_BF16;
+    assert_true(wants(&c, "unshard-f32"));
+    c.scenario = CASE_AGAIN;
+    assert_false(wants(&c, "unshard-f32"));
+    c.precision = CASE_F32;
     c.divide_factor = 4.0f;
     assert_true(wants(&c, "divide-factor"));
     for (uint32_t wrap = 0; wrap <= CASE_WRAP_HEAD; wrap++) {

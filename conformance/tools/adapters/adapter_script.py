@@ -9,6 +9,7 @@ import math
 import os
 from dataclasses import dataclass, field
 
+import torch
 import torch.distributed as dist
 
 from adapter_models import STATES
@@ -235,9 +236,11 @@ class ScriptedRun:
             return None
         self.scale = 2.0 ** int(said[0][2:])
         self.every = int(said[2]) if len(said) > 1 else 0  # 0: it stays
-        return self.engine.scaler(
+        scaler = self.engine.scaler(
             self.life, init_scale=self.scale, growth_factor=2.0,
             backoff_factor=0.5, growth_interval=self.every or 2 ** 30)
+        scaler.scale(torch.zeros(()))  # a step may be what comes first
+        return scaler
 
     def scaled_step(self):
         """That ranks agree on what was found costs one all-reduce of a number,
@@ -245,6 +248,10 @@ class ScriptedRun:
         scaler, optimizer = self.scaler, self.life.optimizer
         with self.life.look.agreement():
             scaler.unscale_(optimizer)
+            if not scaler._found_inf_per_device(optimizer):
+                # Torch refuses a step for which there is no gradient.
+                scaler._found_inf_per_device(optimizer)[
+                    torch.device(self.life.device)] = torch.zeros(())
             found = sum(float(f) for f in
                         scaler._found_inf_per_device(optimizer).values())
             scaler.step(optimizer)

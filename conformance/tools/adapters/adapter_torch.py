@@ -20,7 +20,7 @@ from adapter_memory import Memory, Unmeasured
 from adapter_models import (
     STATES, Model, loss_of, make_optimizer, numel, weights_of,
 )
-from adapter_script import ScriptedRun
+from adapter_script import ALL, ScriptedRun
 
 RESUMES = ("resume", "resume-full", "resume-local")
 F32, BF16, F16 = torch.float32, torch.bfloat16, torch.float16
@@ -47,6 +47,7 @@ class Engine:
 
     version = None  # PyTorch's
     faults = {}  # of its own: what makes it wrong
+    remembers_sync = False  # units do; what a pass does not say is None
     rewraps = True  # in another world one unit loads what others were saved of
 
     def prepare(self):
@@ -88,6 +89,13 @@ class Engine:
         """Forgets the model."""
 
     # What scripts do, of engines that claim it.
+
+    def set_knob(self, life, unit, knob, value):
+        """Sync of all units alone, where nothing else is claimed: passes that
+        do not say whether they reduce are as this says."""
+        if (unit, knob) != (ALL, "sync"):
+            raise ValueError(f"{knob} is not claimed")
+        life.reduces = value != 0
 
     def scaler(self, life, **options):
         """Torch's, of a loss."""
@@ -157,8 +165,10 @@ class Rank:
         """sync None: as it was said last."""
         case, look = self.case, self.look
         look.step, look.microbatch, look.training = step, b, True
-        with contextlib.nullcontext() if sync is None \
-                else self.engine.sync(self, sync):
+        if sync is not None:
+            self.reduces = sync
+        with self.engine.sync(self, sync if self.engine.remembers_sync
+                              else self.reduces):
             loss = loss_of(case, self.model, self.batch(step, b), self.device)
             if loss.requires_grad:
                 self.engine.backward(self, scale(loss))
@@ -230,7 +240,7 @@ class Rank:
             plain.unit_modules = {0: plain}
         for w in plain.parameters() if blank else ():
             w.data.fill_(math.nan)
-        self.names = names_of(plain)
+        self.names, self.reduces = names_of(plain), True
         with self.memory.engine():
             self.model = self.engine.shard(self, plain)
         self.optimizer = self.engine.optimizer(self)

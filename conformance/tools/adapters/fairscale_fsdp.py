@@ -151,7 +151,8 @@ class FairScale(Engine):
         shard=(Fsdp, "_shard_parameters_")).all()
     claims = [
         "flat", "full-shard", "shard-grad-op", "keep-root", "reshard-root",
-        "no-sync", "eval", "again", "unshard-all", "sgd", "momentum", "adamw", "fold-any",
+        "no-sync", "eval", "again", "unshard-all", "unshard-f32", "sgd",
+        "momentum", "adamw", "fold-any",
         "workload-mlp", "workload-linear", "workload-gpt", "wrap-whole",
         "wrap-layer", "wrap-pair", "wrap-size", "wrap-block", "wrap-head",
         "frozen", "thaw", "shared", "recompute", "scripts",

@@ -166,9 +166,11 @@ class Sharded:
             dcp.load(state, checkpoint_id=folder)
             life.model.load_state_dict(state["model"])
             optimizer = load_sharded_optimizer_state_dict(
-                state["model"], "optimizer", dcp.FileSystemReader(folder))
+                state["model"], "optimizer",
+                dcp.FileSystemReader(folder))["optimizer"]
+            optimizer.setdefault("state", {})  # none is not saved
             life.optimizer.load_state_dict(Fsdp.optim_state_dict_to_load(
-                life.model, life.optimizer, optimizer["optimizer"]))
+                life.model, life.optimizer, optimizer))
 
     def read(self, life, folder):
         """Its own tool makes one file of it."""
@@ -220,7 +222,8 @@ class Fsdp1(Engine):
     claims = [
         "flat", "full-shard", "shard-grad-op", "no-shard", "hybrid-shard",
         "hybrid-shard-zero2", "keep-root", "no-sync", "eval", "again",
-        "unshard-all", "sgd", "momentum", "adamw", "fold-any", "workload-mlp", "workload-linear",
+        "unshard-all", "unshard-f32", "sgd", "momentum", "adamw", "fold-any",
+        "workload-mlp", "workload-linear",
         "workload-gpt", "wrap-whole", "wrap-layer", "wrap-pair", "wrap-size",
         "wrap-block", "wrap-head",
         # Pending sums have the dtype of parameters.

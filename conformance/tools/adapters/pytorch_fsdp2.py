@@ -178,6 +178,7 @@ class Fsdp2(Engine):
 
     name = "pytorch-fsdp2"
     faults = FAULTS
+    remembers_sync = True
     claims = [
         "per-parameter", "full-shard", "shard-grad-op", "no-shard",
         "hybrid-shard", "hybrid-shard-zero2", "keep-root", "reshard-root",
@@ -284,10 +285,11 @@ class Fsdp2(Engine):
 
     @contextlib.contextmanager
     def sync(self, life, on):
-        life.model.set_requires_gradient_sync(on)
-        for knobs in self.knobs.values():
-            knobs["sync"] = on
-        self.set_replicas()
+        if on is not None:
+            life.model.set_requires_gradient_sync(on)
+            for knobs in self.knobs.values():
+                knobs["sync"] = on
+            self.set_replicas()
         yield
 
     def modules_of(self, life, unit):
