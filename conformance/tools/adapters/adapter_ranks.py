@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
+from multiprocessing import connection
 
 import torch
 import torch.distributed as dist
@@ -27,13 +28,17 @@ from adapter_look import watch_collectives
 from adapter_torch import RESUMES, Rank
 
 SECONDS_A_CASE = 180
+SECONDS_TO_FOLLOW = 2  # that ranks have to end behind one that failed
 INTERNAL = -11  # status of a rank that raised an exception
-FAULTS = ("no-average", "same-batch", "no-sync-ignored", "bf16-reduce",
-          "no-reshard", "stale-weight", *CHECKPOINT_FAULTS)
+ABORTED = -10  # of those that end because another one did
+FAULTS = ("raises", "no-average", "same-batch", "no-sync-ignored",
+          "bf16-reduce", "no-reshard", "stale-weight", *CHECKPOINT_FAULTS)
 
 
 def begin_rank(engine, case, rank, scratch, device, fault):
     """Its process is one of a world."""
+    if fault == "raises" and rank == case.ranks - 1:
+        raise RuntimeError("raised before the others are met")
     torch.set_num_threads(1)
     if device == "cuda":
         torch.cuda.set_device(rank % torch.cuda.device_count())
@@ -45,6 +50,26 @@ def begin_rank(engine, case, rank, scratch, device, fault):
     life = Rank(engine, case, rank, device, fault)
     engine.open(life)
     return life
+
+
+def fails(scratch, rank, error):
+    """Its status: the first that fails leaves what it says; what others raise
+    behind it comes of that."""
+    try:
+        with open(os.path.join(scratch, "failed"), "x", encoding="utf-8") as f:
+            f.write(f"rank {rank}: {said_of(error)}")
+    except FileExistsError:
+        return ABORTED
+    return INTERNAL
+
+
+def why_of(scratch):
+    """Who failed first, and of what."""
+    path = os.path.join(scratch, "failed")
+    if not os.path.exists(path):
+        return "another rank's process ended"
+    with open(path, encoding="utf-8") as f:
+        return f.read()
 
 
 def passing_process(engine, case, rank, ranks, scratch, device):
@@ -73,30 +98,51 @@ def rank_process(engine, case, rank, folder, scratch, device, fault):
         watch_collectives(life.look)
         life.live(scratch)
     except BaseException as error:  # whatever an engine raises
+        status, message = fails(scratch, rank, error), said_of(error)
         traceback.print_exc()
-        status, message = INTERNAL, said_of(error)
     record = life.record if life else RankRecord(rank)
     record.write(folder, status, message, time.monotonic() - began)
-    with open(os.path.join(folder, f"entered-{rank}"), "w") as f:
-        json.dump([record.entered, record.last], f)
+    write_text(os.path.join(folder, f"entered-{rank}"),
+               json.dumps([record.entered, record.last, status]))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0 if status == 0 else 1)  # gloo's threads would be waited for
 
 
-def end_of(process, folder, rank):
+def wait_for(processes):
+    """Until all have ended. Where one fails those that do not follow it are
+    ended, and so is who takes too long: these are what is given back."""
+    left, failed = list(processes), False
+    until = time.monotonic() + SECONDS_A_CASE
+    while left and time.monotonic() < until:
+        connection.wait([p.sentinel for p in left],
+                        max(0.0, until - time.monotonic()))
+        if not failed and any(p.exitcode for p in left):
+            failed = True
+            until = min(until, time.monotonic() + SECONDS_TO_FOLLOW)
+        left = [p for p in left if p.exitcode is None]
+    for p in left:
+        p.kill()
+        p.join()
+    return left, failed
+
+
+def end_of(process, folder, rank, why):
+    """Why: because of whom it was ended, or None."""
     code = process.exitcode
     end = {"end": "returned", "exit_status": 0, "signal": 0, "collectives": 0,
            "in_collective": False, "last_kind": "all-gather",
            "last_unit": "none"}
     note = os.path.join(folder, f"entered-{rank}")
     if os.path.exists(note):
-        entered, last = read_json(note)
+        entered, last, end["exit_status"] = read_json(note)
         os.unlink(note)
         end["collectives"] = entered
         if last:
             end["last_kind"], end["last_unit"] = last
-        end["exit_status"] = 0 if code == 0 else INTERNAL
+    elif why:
+        end["exit_status"] = ABORTED
+        RankRecord(rank).write(folder, ABORTED, f"ended: {why}", 0.0)
     elif code is None or code == -signal.SIGKILL:
         end["end"] = "timed-out"
     elif code < 0:
@@ -121,15 +167,13 @@ def run_case(engine, case, records, device, fault):
                  for r in range(case.ranks)]
         for r in ranks + others:
             r.start()
-        until = time.monotonic() + SECONDS_A_CASE
-        for r in ranks:
-            r.join(max(0.0, until - time.monotonic()))
-        for r in ranks + others:
-            if r.is_alive():
-                r.kill()
-                r.join()
+        late, failed = wait_for(ranks + others)
+        why = why_of(scratch) if failed else None
+        if why:
+            print(f"{case.id}: {why}", flush=True)
         write_case(folder, case, engine,
-                   [end_of(p, folder, i) for i, p in enumerate(ranks)])
+                   [end_of(p, folder, i, why if p in late else None)
+                    for i, p in enumerate(ranks)])
 
 
 def main(engine):

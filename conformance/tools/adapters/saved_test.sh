@@ -93,4 +93,19 @@ for i in "${!fault[@]}"; do
         cp -r "$folder/records/${cases[i]}" "$4/$engine"
     fi
 done
+# A rank that raises before it meets the others ends them, and is named.
+if [ "$engine" = pytorch_fsdp2 ] && [ -z "${3-}" ]; then
+    id=$begin.k3.per-parameter.layer.rank.ns.momentum
+    "$cts" run --adapter "$python -W ignore $here/$engine.py --fault raises" \
+        --case "$id" --partial-ok --quiet --report "$folder/raised" \
+        >"$folder/out" 2>&1
+    if grep '"requirement":"run.completes".*"outcome":"fail"' "$folder/raised" |
+        grep -q '"rank":2,.*RuntimeError: raised before'; then
+        echo 'raises: run.completes'
+    else
+        bad=1
+        echo 'FAIL raises: rank 2 is not named'
+        tail -n 3 "$folder/out"
+    fi
+fi
 exit $bad
