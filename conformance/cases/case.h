@@ -124,6 +124,10 @@ enum {
     CASE_MAX_STEPS = 100000,
     CASE_SCRIPT_NAME_BYTES = 28,
     CASE_MAX_AHEAD = 64, /* of the three options that let an engine run ahead */
+    /* What an id does not mention. */
+    CASE_DEFAULT_SEED = 1,
+    CASE_DEFAULT_STEPS = 4,
+    CASE_DEFAULT_RECORDED_STEPS = 2,
     /* Of a microbatch under FSDP_FOLD_TREE: 8 in the worlds that divide them,
      * and otherwise 64 (case_grains). */
     CASE_GRAINS = 8,

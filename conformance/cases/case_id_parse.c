@@ -174,8 +174,8 @@ static void read_rest(struct reading *r, struct run_case *c)
 {
     bool recorded = false;
 
-    c->seed = 1;
-    c->steps = 4;
+    c->seed = CASE_DEFAULT_SEED;
+    c->steps = CASE_DEFAULT_STEPS;
     c->lr = case_default_lr(c);
     c->grains = case_grains(c->fold, c->ranks);
     while (r->good && *r->at != '\0') {
@@ -189,7 +189,9 @@ static void read_rest(struct reading *r, struct run_case *c)
         r->good = read_count(r, c);
     }
     if (!recorded && !case_is_script(c)) {
-        c->recorded_steps = c->steps < 2 ? c->steps : 2;
+        c->recorded_steps = c->steps < CASE_DEFAULT_RECORDED_STEPS
+                                ? c->steps
+                                : CASE_DEFAULT_RECORDED_STEPS;
     }
 }
 

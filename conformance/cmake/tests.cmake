@@ -69,11 +69,11 @@ endforeach()
 foreach(name case_test case_model_test case_graph_test manifest_test)
     unit(conformance/cases/${name}.c LINK fsdp-cases)
 endforeach()
-foreach(name script_draw_test script_plain_test script_shrink_test
-        script_docs_test)
+foreach(name script_plain_test script_shrink_test script_docs_test)
     unit(conformance/script/${name}.c LINK fsdp-script)
 endforeach()
-foreach(name script_test script_legal_test)
+foreach(name script_test script_legal_test script_draw_test
+        script_draw_occurs_test)
     unit(conformance/script/${name}.c LINK fsdp-script
         WITH ${here}/script/script_testing.c)
 endforeach()
@@ -85,7 +85,7 @@ unit(conformance/mutants/mutants_test.c LINK fsdp-mutants)
 unit(conformance/cases/case_pairs_test.c LINK fsdp-cases
     WITH ${here}/cases/case_axes_testing.c)
 foreach(name record_test record_agree_test record_docs_test
-        record_hostile_test record_spill_test)
+        record_faults_test record_hostile_test record_spill_test)
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
 foreach(name expect_test expect_walk_test expect_rest_test
@@ -93,9 +93,8 @@ foreach(name expect_test expect_walk_test expect_rest_test
     unit(conformance/judge/oracle/${name}.c LINK fsdp-judge
         WITH ${here}/judge/oracle/expect_testing.c)
 endforeach()
-foreach(name judge_test judge_causes_test judge_ended_test judge_store_test
-        report/report_test
-        requirement_set_test)
+foreach(name judge_test judge_causes_test judge_ended_test judge_prove_test
+        judge_store_test report/report_test requirement_set_test)
     unit(conformance/judge/${name}.c LINK fsdp-judge
         WITH ${here}/judge/judge_testing.c ${here}/judge/oracle/expect_testing.c)
 endforeach()

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* judge_testing.c - see judge_testing.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
 #include "judge/judge_testing.h"
 
 #include <math.h>
@@ -331,4 +338,35 @@ void testing_run_release(struct testing_run *run)
         record_release(&run->record[i]);
     }
     record_release(&run->baseline);
+}
+
+int testing_set_up(void **state)
+{
+    static struct testing_run run;
+
+    testing_run_make(&run);
+    *state = &run;
+    return 0;
+}
+
+int testing_tear_down(void **state)
+{
+    testing_run_release(*state);
+    return 0;
+}
+
+struct judge_result testing_judged(const struct testing_run *run)
+{
+    struct judge_result r;
+
+    assert_int_equal(judge(&run->in, &r), FSDP_OK);
+    return r;
+}
+
+void testing_check_item(const struct judge_result *r, uint32_t c, uint32_t q,
+                        uint32_t outcome, uint32_t blocked_by)
+{
+    assert_string_equal(judge_outcome_name(judge_item_at(r, c, q)->outcome),
+                        judge_outcome_name(outcome));
+    assert_int_equal(judge_item_at(r, c, q)->blocked_by, blocked_by);
 }

@@ -37,6 +37,16 @@ struct testing_run {
 void testing_run_make(struct testing_run *run);
 void testing_run_release(struct testing_run *run);
 
+/* A test on such a run, its *state. */
+#define TESTING_RUN(test) \
+    cmocka_unit_test_setup_teardown(test, testing_set_up, testing_tear_down)
+int testing_set_up(void **state);
+int testing_tear_down(void **state);
+/* The result, to be released; and what it must say of a requirement. */
+struct judge_result testing_judged(const struct testing_run *run);
+void testing_check_item(const struct judge_result *r, uint32_t c, uint32_t q,
+                        uint32_t outcome, uint32_t blocked_by);
+
 /* The table of requirements, NULL-ended; a test may change its own copy. */
 extern const struct requirement *const testing_requirements[TESTING_N + 1];
 

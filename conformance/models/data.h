@@ -58,6 +58,20 @@ static inline unsigned workload_checkpoint(unsigned recompute, unsigned i)
     }
 }
 
+/* Whether part i is the first one in its checkpoint; whether it is the last,
+ * of n parts. */
+static inline int workload_enters(unsigned recompute, unsigned i)
+{
+    return i == 0 || workload_checkpoint(recompute, i - 1) !=
+                         workload_checkpoint(recompute, i);
+}
+
+static inline int workload_leaves(unsigned recompute, unsigned i, unsigned n)
+{
+    return i + 1 == n || workload_checkpoint(recompute, i + 1) !=
+                             workload_checkpoint(recompute, i);
+}
+
 /*
  * Which parameters are frozen. A model has parts, in the order of the forward:
  * the layers of mlp and linear; gpt's embedding, its blocks, and its head with

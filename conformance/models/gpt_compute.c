@@ -7,38 +7,10 @@
  * `dh` is the gradient of the residual stream, which a norm adds to, and `dn`
  * that of what lies between a norm and it.
  */
-#include "gpt.h"
+#include "gpt_run.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-static const float norm_eps = 1e-5f;
-
-struct block {
-    float *n1, *stat1; /* norm1 */
-    float *qkv, *o, *stat_o;
-    float *mid;        /* the residual stream behind attention */
-    float *n2, *stat2; /* norm2 */
-    float *up, *act;   /* before and behind GELU */
-    float *end;        /* the residual stream behind the block */
-};
-
-struct workload_run {
-    const struct gpt_model *model;
-    struct compute compute;
-    struct compute_attention attention;
-    struct compute_embedding embedding;
-    uint64_t rows, width;
-    int32_t *host; /* ids, then targets */
-    int32_t *id, *target;
-    float *start; /* the residual stream in front of the first block */
-    struct block *block;
-    float *n, *stat; /* the last norm */
-    float *logits, *row_loss;
-    float *dh, *dn, *d_norm, *d_wide;
-    /* lora: between its two matrices, the gradient there, what they add. */
-    float *low, *d_low, *beside;
-};
 
 static int allocate_attention(struct workload_run *run, struct block *b)
 {
@@ -66,22 +38,10 @@ static int allocate_block(struct workload_run *run, struct block *b)
     return compute_alloc(c, GPT_WIDEN * n, &b->act);
 }
 
-/* The checkpoint that block i is in; 0: it keeps what it computes. And whether
- * it is the first there, or the last. */
+/* The checkpoint that block i is in; 0: it keeps what it computes. */
 static uint32_t checkpoint_of(const struct workload_run *run, uint32_t i)
 {
     return workload_checkpoint(run->model->base.config.recompute, i);
-}
-
-static bool is_first(const struct workload_run *run, uint32_t i)
-{
-    return i == 0 || checkpoint_of(run, i - 1) != checkpoint_of(run, i);
-}
-
-static bool is_last(const struct workload_run *run, uint32_t i)
-{
-    return i + 1 == run->model->size.blocks ||
-           checkpoint_of(run, i + 1) != checkpoint_of(run, i);
 }
 
 /* What comes out of a checkpoint is kept. */
@@ -93,7 +53,10 @@ static int allocate_blocks(struct workload_run *run)
     for (uint32_t i = 0; i < blocks; i++) {
         c->checkpoint = checkpoint_of(run, i);
         FSDP_TRY(allocate_block(run, &run->block[i]));
-        c->checkpoint = is_last(run, i) ? 0 : c->checkpoint;
+        c->checkpoint = workload_leaves(run->model->base.config.recompute, i,
+                                        run->model->size.blocks) != 0
+                            ? 0
+                            : c->checkpoint;
         FSDP_TRY(compute_alloc(c, run->rows * run->width, &run->block[i].end));
     }
     c->checkpoint = 0;
@@ -199,160 +162,17 @@ int gpt_end(struct workload_run *run, float *out_loss)
     return compute_end(&run->compute, out_loss);
 }
 
-/* y += (x down) up, of lora's two matrices behind the bias. */
-static int add_beside(struct workload_run *run, uint32_t weight, uint64_t n_in,
-                      uint64_t n_out, const float *x, float *y)
-{
-    struct compute *c = &run->compute;
-    const uint64_t rank = run->model->rank;
-    const float *down;
-    const float *up;
-
-    FSDP_TRY(compute_param(c, weight + GPT_BESIDE, &down));
-    FSDP_TRY(compute_param(c, weight + GPT_BESIDE + 1, &up));
-    FSDP_TRY(compute_gemm(c, run->rows, rank, n_in, x, down, run->low));
-    FSDP_TRY(
-        compute_gemm(c, run->rows, n_out, rank, run->low, up, run->beside));
-    return compute_add(c, run->rows * n_out, y, run->beside, y);
-}
-
-/* What lies between the two is computed again, not kept. */
-static int beside_backward(struct workload_run *run, uint32_t weight,
-                           uint64_t n_in, uint64_t n_out, const float *x,
-                           const float *dy, float *dx)
-{
-    struct compute *c = &run->compute;
-    const uint64_t rank = run->model->rank;
-    const float *down;
-    const float *up;
-    float *d_down;
-    float *d_up;
-
-    FSDP_TRY(compute_param(c, weight + GPT_BESIDE, &down));
-    FSDP_TRY(compute_param(c, weight + GPT_BESIDE + 1, &up));
-    FSDP_TRY(compute_grad(c, weight + GPT_BESIDE, &d_down));
-    FSDP_TRY(compute_grad(c, weight + GPT_BESIDE + 1, &d_up));
-    FSDP_TRY(compute_gemm(c, run->rows, rank, n_in, x, down, run->low));
-    if (d_up) {
-        FSDP_TRY(
-            compute_gemm_grad(c, rank, n_out, run->rows, run->low, dy, d_up));
-    }
-    FSDP_TRY(
-        compute_gemm_transposed(c, run->rows, rank, n_out, dy, up, run->d_low));
-    if (d_down) {
-        FSDP_TRY(
-            compute_gemm_grad(c, n_in, rank, run->rows, x, run->d_low, d_down));
-    }
-    FSDP_TRY(compute_gemm_transposed(c, run->rows, n_in, rank, run->d_low, down,
-                                     run->beside));
-    return compute_add(c, run->rows * n_in, dx, run->beside, dx);
-}
-
-/* y = x W + b; the bias is the parameter behind the weight. */
-static int affine(struct workload_run *run, uint32_t weight, uint64_t n_in,
-                  uint64_t n_out, const float *x, float *y)
-{
-    struct compute *c = &run->compute;
-    const float *w;
-    const float *bias;
-
-    FSDP_TRY(compute_param(c, weight, &w));
-    FSDP_TRY(compute_param(c, weight + 1, &bias));
-    FSDP_TRY(compute_gemm(c, run->rows, n_out, n_in, x, w, y));
-    FSDP_TRY(compute_bias(c, run->rows, n_out, y, bias));
-    return run->model->rank > 0 ? add_beside(run, weight, n_in, n_out, x, y)
-                                : FSDP_OK;
-}
-
-static int affine_backward(struct workload_run *run, uint32_t weight,
-                           uint64_t n_in, uint64_t n_out, const float *x,
-                           const float *dy, float *dx)
-{
-    struct compute *c = &run->compute;
-    const float *w;
-    float *dw;
-    float *dbias;
-
-    FSDP_TRY(compute_param(c, weight, &w));
-    FSDP_TRY(compute_grad(c, weight, &dw));
-    FSDP_TRY(compute_grad(c, weight + 1, &dbias));
-    if (dbias) {
-        FSDP_TRY(compute_column_sum(c, run->rows, n_out, dy, dbias));
-    }
-    if (dw) {
-        FSDP_TRY(compute_gemm_grad(c, n_in, n_out, run->rows, x, dy, dw));
-    }
-    FSDP_TRY(compute_gemm_transposed(c, run->rows, n_in, n_out, dy, w, dx));
-    return run->model->rank > 0
-               ? beside_backward(run, weight, n_in, n_out, x, dy, dx)
-               : FSDP_OK;
-}
-
-static int norm(struct workload_run *run, uint32_t gamma, const float *x,
-                float *y, float *stat)
-{
-    const float *g;
-    const float *b;
-
-    FSDP_TRY(compute_param(&run->compute, gamma, &g));
-    FSDP_TRY(compute_param(&run->compute, gamma + 1, &b));
-    return compute_norm(&run->compute, run->rows, run->width, norm_eps, x, g, b,
-                        y, stat);
-}
-
-/* Of two parameters with one operator: both are frozen (NULL), or neither. */
-static int both_grads(struct compute *c, uint32_t p, uint32_t q, float **dp,
-                      float **dq)
-{
-    FSDP_TRY(compute_grad(c, p, dp));
-    FSDP_TRY(compute_grad(c, q, dq));
-    return !*dp == !*dq
-               ? FSDP_OK
-               : batch_fail(c->error, FSDP_ERR_INVALID, "gpt",
-                            "%s and %s are frozen together, or not at all",
-                            c->model->parameter_name[p],
-                            c->model->parameter_name[q]);
-}
-
-/* dn is the gradient of the norm's output; dx its input's. */
-static int norm_backward(struct workload_run *run, uint32_t gamma,
-                         const float *x, const float *stat, float *dx)
-{
-    struct compute *c = &run->compute;
-    const float *g;
-    float *dgamma;
-    float *dbeta;
-
-    FSDP_TRY(compute_param(c, gamma, &g));
-    FSDP_TRY(both_grads(c, gamma, gamma + 1, &dgamma, &dbeta));
-    if (dgamma && dbeta) {
-        FSDP_TRY(compute_norm_grad(c, run->rows, run->width, x, stat, run->dn,
-                                   dgamma, dbeta));
-    }
-    return compute_norm_backward(c, run->rows, run->width, x, g, stat, run->dn,
-                                 dx);
-}
-
-/* A block's norm: its input's gradient meets that of the residual stream. */
-static int inner_norm_backward(struct workload_run *run, uint32_t gamma,
-                               const float *x, const float *stat)
-{
-    FSDP_TRY(norm_backward(run, gamma, x, stat, run->d_norm));
-    return compute_add(&run->compute, run->rows * run->width, run->dh,
-                       run->d_norm, run->dh);
-}
-
 static int attention(struct workload_run *run, uint32_t i, const float *x)
 {
     struct compute *c = &run->compute;
     struct block *b = &run->block[i];
     const uint64_t d = run->width;
 
-    FSDP_TRY(affine(run, gpt_parameter(run->model, i, GPT_QKV), d, 3 * d, b->n1,
-                    b->qkv));
+    FSDP_TRY(gpt_affine(run, gpt_parameter(run->model, i, GPT_QKV), d, 3 * d,
+                        b->n1, b->qkv));
     FSDP_TRY(compute_attention(c, &run->attention, b->qkv, b->o, b->stat_o));
-    FSDP_TRY(affine(run, gpt_parameter(run->model, i, GPT_PROJECT), d, d, b->o,
-                    b->mid));
+    FSDP_TRY(gpt_affine(run, gpt_parameter(run->model, i, GPT_PROJECT), d, d,
+                        b->o, b->mid));
     return compute_add(c, run->rows * d, b->mid, x, b->mid);
 }
 
@@ -361,12 +181,12 @@ static int attention_backward(struct workload_run *run, uint32_t i)
     struct block *b = &run->block[i];
     const uint64_t d = run->width;
 
-    FSDP_TRY(affine_backward(run, gpt_parameter(run->model, i, GPT_PROJECT), d,
-                             d, b->o, run->dh, run->dn));
+    FSDP_TRY(gpt_affine_backward(run, gpt_parameter(run->model, i, GPT_PROJECT),
+                                 d, d, b->o, run->dh, run->dn));
     FSDP_TRY(compute_attention_backward(&run->compute, &run->attention, b->qkv,
                                         b->o, b->stat_o, run->dn, run->d_wide));
-    return affine_backward(run, gpt_parameter(run->model, i, GPT_QKV), d, 3 * d,
-                           b->n1, run->d_wide, run->dn);
+    return gpt_affine_backward(run, gpt_parameter(run->model, i, GPT_QKV), d,
+                               3 * d, b->n1, run->d_wide, run->dn);
 }
 
 static int mlp(struct workload_run *run, uint32_t i)
@@ -376,11 +196,11 @@ static int mlp(struct workload_run *run, uint32_t i)
     const uint64_t d = run->width;
     const uint64_t wide = GPT_WIDEN * d;
 
-    FSDP_TRY(affine(run, gpt_parameter(run->model, i, GPT_UP), d, wide, b->n2,
-                    b->up));
+    FSDP_TRY(gpt_affine(run, gpt_parameter(run->model, i, GPT_UP), d, wide,
+                        b->n2, b->up));
     FSDP_TRY(compute_gelu(c, run->rows * wide, b->up, b->act));
-    FSDP_TRY(affine(run, gpt_parameter(run->model, i, GPT_DOWN), wide, d,
-                    b->act, b->end));
+    FSDP_TRY(gpt_affine(run, gpt_parameter(run->model, i, GPT_DOWN), wide, d,
+                        b->act, b->end));
     return compute_add(c, run->rows * d, b->end, b->mid, b->end);
 }
 
@@ -390,12 +210,12 @@ static int mlp_backward(struct workload_run *run, uint32_t i)
     const uint64_t d = run->width;
     const uint64_t wide = GPT_WIDEN * d;
 
-    FSDP_TRY(affine_backward(run, gpt_parameter(run->model, i, GPT_DOWN), wide,
-                             d, b->act, run->dh, run->d_wide));
+    FSDP_TRY(gpt_affine_backward(run, gpt_parameter(run->model, i, GPT_DOWN),
+                                 wide, d, b->act, run->dh, run->d_wide));
     FSDP_TRY(compute_gelu_backward(&run->compute, run->rows * wide, b->up,
                                    run->d_wide));
-    return affine_backward(run, gpt_parameter(run->model, i, GPT_UP), d, wide,
-                           b->n2, run->d_wide, run->dn);
+    return gpt_affine_backward(run, gpt_parameter(run->model, i, GPT_UP), d,
+                               wide, b->n2, run->d_wide, run->dn);
 }
 
 /* The head's weight is [width, vocabulary], or the embedding's [vocabulary,
@@ -457,7 +277,7 @@ static int embed_backward(struct workload_run *run)
     float *dwte;
     float *dwpe;
 
-    FSDP_TRY(both_grads(&run->compute, GPT_WTE, GPT_WPE, &dwte, &dwpe));
+    FSDP_TRY(gpt_both_grads(&run->compute, GPT_WTE, GPT_WPE, &dwte, &dwpe));
     return !dwte || !dwpe
                ? FSDP_OK
                : compute_embedding_grad(&run->compute, &run->embedding, run->id,
@@ -480,13 +300,13 @@ static int block_part(struct workload_run *run, bool back, uint32_t i,
 
     switch (part) {
     case GPT_NORM1:
-        return back ? inner_norm_backward(run, gamma1, x, b->stat1)
-                    : norm(run, gamma1, x, b->n1, b->stat1);
+        return back ? gpt_inner_norm_backward(run, gamma1, x, b->stat1)
+                    : gpt_norm(run, gamma1, x, b->n1, b->stat1);
     case GPT_ATTENTION:
         return back ? attention_backward(run, i) : attention(run, i, x);
     case GPT_NORM2:
-        return back ? inner_norm_backward(run, gamma2, b->mid, b->stat2)
-                    : norm(run, gamma2, b->mid, b->n2, b->stat2);
+        return back ? gpt_inner_norm_backward(run, gamma2, b->mid, b->stat2)
+                    : gpt_norm(run, gamma2, b->mid, b->n2, b->stat2);
     case GPT_MLP:
         return back ? mlp_backward(run, i) : mlp(run, i);
     default:
@@ -500,8 +320,12 @@ static int checkpointed_part(struct workload_run *run, uint32_t point,
 {
     const uint32_t checkpoint = checkpoint_of(run, i);
     const bool back = point == FSDP_PRE_BACKWARD;
-    const bool begins = part == GPT_NORM1 && is_first(run, i);
-    const bool ends = part == GPT_MLP && is_last(run, i);
+    const bool begins =
+        part == GPT_NORM1 &&
+        workload_enters(run->model->base.config.recompute, i) != 0;
+    const bool ends =
+        part == GPT_MLP && workload_leaves(run->model->base.config.recompute, i,
+                                           run->model->size.blocks) != 0;
 
     if (begins && !back) {
         compute_enter(&run->compute, checkpoint);
@@ -535,8 +359,8 @@ static int compute_module(struct workload_run *run, uint32_t point,
                                  at % GPT_MODULES_A_BLOCK);
     }
     if (module == last) {
-        return back ? norm_backward(run, gamma, x, run->stat, run->dh)
-                    : norm(run, gamma, x, run->n, run->stat);
+        return back ? gpt_norm_backward(run, gamma, x, run->stat, run->dh)
+                    : gpt_norm(run, gamma, x, run->n, run->stat);
     }
     if (module == last + 1) {
         return back ? head_backward(run) : head(run);

@@ -11,40 +11,11 @@
  * one module that is used several times are told apart by their place on it.
  * A call without a backward counts as constant: f has no derivative there.
  */
-#include "compute.h"
-#include "graph_internal.h"
+#include "graph_run.h"
 #include "workload_list.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    NORM_EPS_INVERSE = 100000
-};
-
-/* One call's own storage. */
-struct kept {
-    uint32_t module;
-    float *x; /* its input */
-    float *pre, *act;
-    float *stat;
-};
-
-struct workload_run {
-    const struct graph_model *model;
-    struct compute compute;
-    uint64_t rows;
-    uint32_t microbatch;
-    float *host; /* input, target, zeros */
-    struct kept kept[GRAPH_CALLS + 1];
-    uint32_t depth;
-    float *x0, *target, *added, *y, *dout, *dy, *f, *wide, *row_loss, *scrap;
-};
-
-static uint64_t width(const struct workload_run *run)
-{
-    return run->model->graph.width;
-}
 
 /* ---- Storage ----------------------------------------------------------- */
 
@@ -68,7 +39,7 @@ static uint32_t checkpoint_of(const struct workload_run *run, uint32_t call)
 static uint64_t deal(struct workload_run *run, float *at)
 {
     const uint64_t rows = run->rows;
-    const uint64_t n = rows * width(run);
+    const uint64_t n = rows * graph_width(run);
     const uint64_t wide = rows * widest(&run->model->graph);
     float **of[] = {&run->x0,   &run->target, &run->added, &run->y,
                     &run->dout, &run->dy,     &run->f};
@@ -84,7 +55,7 @@ static uint64_t deal(struct workload_run *run, float *at)
     }
     TAKE(run->wide, wide);
     TAKE(run->row_loss, rows);
-    TAKE(run->scrap, width(run));
+    TAKE(run->scrap, graph_width(run));
     for (uint32_t i = 0; i <= run->model->graph.n_calls; i++) {
         TAKE(run->kept[i].x, n);
         if (checkpoint_of(run, i) == 0) {
@@ -104,7 +75,7 @@ static int allocate_checkpoints(struct workload_run *run)
     struct compute *c = &run->compute;
 
     for (uint32_t i = 0; i <= run->model->graph.n_calls; i++) {
-        struct kept *k = &run->kept[i];
+        struct graph_kept *k = &run->kept[i];
 
         c->checkpoint = checkpoint_of(run, i);
         if (c->checkpoint != 0) {
@@ -135,7 +106,7 @@ static int graph_open(const struct workload_model *model,
     run->rows = run->model->batch.samples;
     FSDP_TRY(compute_open(&run->compute, &model->model, device, stream, access,
                           run->model->batch.grains, error));
-    run->host = calloc(3 * run->rows * width(run), sizeof(*run->host));
+    run->host = calloc(3 * run->rows * graph_width(run), sizeof(*run->host));
     if (!run->host) {
         return batch_fail(error, FSDP_ERR_NOMEM, "graph",
                           "no memory for samples");
@@ -158,7 +129,7 @@ static int graph_begin(struct workload_run *run, uint32_t rank, uint32_t step,
                        uint32_t microbatch)
 {
     const struct graph_model *m = run->model;
-    const uint64_t n = run->rows * width(run);
+    const uint64_t n = run->rows * graph_width(run);
     struct compute *c = &run->compute;
 
     run->depth = 0;
@@ -173,32 +144,7 @@ static int graph_begin(struct workload_run *run, uint32_t rank, uint32_t step,
     return compute_upload(c, run->kept[0].x, run->host, n);
 }
 
-/* ---- Weights and gradients --------------------------------------------- */
-
-static uint32_t index_of(const struct workload_run *run, uint32_t module,
-                         uint32_t i)
-{
-    return run->model->graph.module[module].first + i;
-}
-
-static int weight(struct workload_run *run, uint32_t module, uint32_t i,
-                  const float **out)
-{
-    return compute_param(&run->compute, index_of(run, module, i), out);
-}
-
-/* *out is NULL where this microbatch leaves the parameter without one. */
-static int gradient(struct workload_run *run, uint32_t module, uint32_t i,
-                    float **out)
-{
-    const uint32_t p = index_of(run, module, i);
-
-    *out = NULL;
-    if ((run->model->idle[p] >> run->microbatch & 1) != 0) {
-        return FSDP_OK;
-    }
-    return compute_grad(&run->compute, p, out);
-}
+/* ---- Forward ----------------------------------------------------------- */
 
 /* A parameter that nothing is computed from is looked at all the same. */
 static int look_at_spare(struct workload_run *run, uint32_t module)
@@ -209,25 +155,23 @@ static int look_at_spare(struct workload_run *run, uint32_t module)
     for (uint32_t i = 0; i < m->n_parameters; i++) {
         if (strcmp(m->parameter[i].name, "spare") == 0 &&
             (m->parameter[i].idle & WORKLOAD_UNSEEN) == 0) {
-            FSDP_TRY(weight(run, module, i, &w));
+            FSDP_TRY(graph_weight(run, module, i, &w));
         }
     }
     return FSDP_OK;
 }
 
-/* ---- Forward ----------------------------------------------------------- */
-
-static int apply(struct workload_run *run, const struct kept *k, float *f)
+static int apply(struct workload_run *run, const struct graph_kept *k, float *f)
 {
     const struct graph_module *m = &run->model->graph.module[k->module];
     struct compute *c = &run->compute;
     const uint64_t rows = run->rows;
-    const uint64_t w = width(run);
+    const uint64_t w = graph_width(run);
     const float *a = NULL;
     const float *b = NULL;
 
     if (m->kind != GRAPH_GELU) {
-        FSDP_TRY(weight(run, k->module, 0, &a));
+        FSDP_TRY(graph_weight(run, k->module, 0, &a));
     }
     switch (m->kind) {
     case GRAPH_LINEAR:
@@ -237,15 +181,15 @@ static int apply(struct workload_run *run, const struct kept *k, float *f)
         return compute_bias(c, rows, w, f, a);
     case GRAPH_MLP:
         FSDP_TRY(compute_gemm(c, rows, m->hidden, w, k->x, a, k->pre));
-        FSDP_TRY(weight(run, k->module, 1, &b));
+        FSDP_TRY(graph_weight(run, k->module, 1, &b));
         FSDP_TRY(compute_bias(c, rows, m->hidden, k->pre, b));
         FSDP_TRY(compute_relu(c, rows * m->hidden, k->pre, k->act));
-        FSDP_TRY(weight(run, k->module, 2, &b));
+        FSDP_TRY(graph_weight(run, k->module, 2, &b));
         return compute_gemm(c, rows, w, m->hidden, k->act, b, f);
     case GRAPH_NORM:
-        FSDP_TRY(weight(run, k->module, 1, &b));
-        return compute_norm(c, rows, w, 1.0f / NORM_EPS_INVERSE, k->x, a, b, f,
-                            k->stat);
+        FSDP_TRY(graph_weight(run, k->module, 1, &b));
+        return compute_norm(c, rows, w, 1.0f / GRAPH_NORM_EPS_INVERSE, k->x, a,
+                            b, f, k->stat);
     default:
         return compute_gelu(c, rows * w, k->x, f);
     }
@@ -253,9 +197,9 @@ static int apply(struct workload_run *run, const struct kept *k, float *f)
 
 static int forward_leaf(struct workload_run *run, uint32_t module)
 {
-    const uint64_t n = run->rows * width(run);
+    const uint64_t n = run->rows * graph_width(run);
     const uint32_t checkpoint = checkpoint_of(run, run->depth);
-    struct kept *k = &run->kept[run->depth++];
+    struct graph_kept *k = &run->kept[run->depth++];
     float *to = run->kept[run->depth].x;
 
     k->module = module;
@@ -285,7 +229,7 @@ static int recompute_leaf(struct workload_run *run, uint32_t module)
 
 static int forward_block(struct workload_run *run, uint32_t module)
 {
-    const uint64_t w = width(run);
+    const uint64_t w = graph_width(run);
     const uint64_t n = run->rows * w;
     const struct graph_module *m = &run->model->graph.module[module];
     const float *a;
@@ -294,7 +238,7 @@ static int forward_block(struct workload_run *run, uint32_t module)
         strcmp(m->parameter[0].name, "shortcut") != 0) {
         return FSDP_OK;
     }
-    FSDP_TRY(weight(run, module, 0, &a));
+    FSDP_TRY(graph_weight(run, module, 0, &a));
     FSDP_TRY(compute_gemm(&run->compute, run->rows, w, w, run->x0, a, run->f));
     return compute_add(&run->compute, n, run->added, run->f, run->added);
 }
@@ -302,108 +246,27 @@ static int forward_block(struct workload_run *run, uint32_t module)
 static int forward_head(struct workload_run *run, uint32_t module)
 {
     const uint64_t rows = run->rows;
-    const uint64_t w = width(run);
+    const uint64_t w = graph_width(run);
     const float elements = (float)(rows * w);
     struct compute *c = &run->compute;
     const float *b;
 
     FSDP_TRY(
         compute_add(c, rows * w, run->kept[run->depth].x, run->added, run->y));
-    FSDP_TRY(weight(run, module, 0, &b));
+    FSDP_TRY(graph_weight(run, module, 0, &b));
     FSDP_TRY(compute_bias(c, rows, w, run->y, b));
     FSDP_TRY(compute_mse(c, rows, w, 2.0f / elements, run->y, run->target,
                          run->row_loss, run->dout));
     return compute_loss(c, run->row_loss, rows, 1.0f / elements);
 }
 
-/* ---- Backward ---------------------------------------------------------- */
-
-/* dy is the gradient of f; *dx what that makes of x, to be added to dy. */
-static int backward_linear(struct workload_run *run, const struct kept *k)
-{
-    struct compute *c = &run->compute;
-    const uint64_t w = width(run);
-    const float *a;
-    float *d;
-
-    FSDP_TRY(gradient(run, k->module, 0, &d));
-    if (d) {
-        FSDP_TRY(compute_gemm_grad(c, w, w, run->rows, k->x, run->dy, d));
-    }
-    FSDP_TRY(weight(run, k->module, 0, &a));
-    return compute_gemm_transposed(c, run->rows, w, w, run->dy, a, run->f);
-}
-
-static int backward_gelu(struct workload_run *run, const struct kept *k,
-                         bool bias)
-{
-    struct compute *c = &run->compute;
-    const uint64_t w = width(run);
-    float *d = NULL;
-
-    if (bias) {
-        FSDP_TRY(gradient(run, k->module, 0, &d));
-    }
-    if (d) {
-        FSDP_TRY(compute_column_sum(c, run->rows, w, run->dy, d));
-    }
-    FSDP_TRY(compute_upload(c, run->f, run->dy, run->rows * w));
-    return compute_gelu_backward(c, run->rows * w, k->x, run->f);
-}
-
-static int backward_mlp(struct workload_run *run, const struct kept *k)
-{
-    struct compute *c = &run->compute;
-    const uint64_t rows = run->rows;
-    const uint64_t w = width(run);
-    const uint64_t h = run->model->graph.module[k->module].hidden;
-    const float *a;
-    float *d;
-
-    FSDP_TRY(gradient(run, k->module, 2, &d));
-    if (d) {
-        FSDP_TRY(compute_gemm_grad(c, h, w, rows, k->act, run->dy, d));
-    }
-    FSDP_TRY(weight(run, k->module, 2, &a));
-    FSDP_TRY(compute_gemm_transposed(c, rows, h, w, run->dy, a, run->wide));
-    FSDP_TRY(compute_relu_backward(c, rows * h, k->pre, run->wide));
-    FSDP_TRY(gradient(run, k->module, 1, &d));
-    if (d) {
-        FSDP_TRY(compute_column_sum(c, rows, h, run->wide, d));
-    }
-    FSDP_TRY(gradient(run, k->module, 0, &d));
-    if (d) {
-        FSDP_TRY(compute_gemm_grad(c, w, h, rows, k->x, run->wide, d));
-    }
-    FSDP_TRY(weight(run, k->module, 0, &a));
-    return compute_gemm_transposed(c, rows, w, h, run->wide, a, run->f);
-}
-
-static int backward_norm(struct workload_run *run, const struct kept *k)
-{
-    struct compute *c = &run->compute;
-    const uint64_t w = width(run);
-    const float *gamma;
-    float *dgamma;
-    float *dbeta;
-
-    FSDP_TRY(gradient(run, k->module, 0, &dgamma));
-    FSDP_TRY(gradient(run, k->module, 1, &dbeta));
-    if (dgamma || dbeta) {
-        FSDP_TRY(compute_norm_grad(c, run->rows, w, k->x, k->stat, run->dy,
-                                   dgamma ? dgamma : run->scrap,
-                                   dbeta ? dbeta : run->scrap));
-    }
-    FSDP_TRY(weight(run, k->module, 0, &gamma));
-    return compute_norm_backward(c, run->rows, w, k->x, gamma, k->stat, run->dy,
-                                 run->f);
-}
+/* ---- Backward ----------------------------------------------------------- */
 
 static int backward_leaf(struct workload_run *run, uint32_t module)
 {
-    const uint64_t n = run->rows * width(run);
+    const uint64_t n = run->rows * graph_width(run);
     struct compute *c = &run->compute;
-    const struct kept *k;
+    const struct graph_kept *k;
 
     /* Calls without a backward, which came later, halve what flows by. */
     do {
@@ -414,23 +277,7 @@ static int backward_leaf(struct workload_run *run, uint32_t module)
         k = &run->kept[--run->depth];
         FSDP_TRY(compute_scale(c, n, 0.5f, run->dy));
     } while (k->module != module);
-    switch (run->model->graph.module[module].kind) {
-    case GRAPH_LINEAR:
-        FSDP_TRY(backward_linear(run, k));
-        break;
-    case GRAPH_BIAS:
-        FSDP_TRY(backward_gelu(run, k, true));
-        break;
-    case GRAPH_MLP:
-        FSDP_TRY(backward_mlp(run, k));
-        break;
-    case GRAPH_NORM:
-        FSDP_TRY(backward_norm(run, k));
-        break;
-    default:
-        FSDP_TRY(backward_gelu(run, k, false));
-        break;
-    }
+    FSDP_TRY(graph_derive(run, k));
     compute_leave(c, checkpoint_of(run, run->depth));
     return compute_add(c, n, run->dy, run->f, run->dy);
 }
@@ -438,13 +285,13 @@ static int backward_leaf(struct workload_run *run, uint32_t module)
 static int backward_block(struct workload_run *run, uint32_t module)
 {
     const struct graph_module *m = &run->model->graph.module[module];
-    const uint64_t w = width(run);
+    const uint64_t w = graph_width(run);
     float *d;
 
     if (m->n_parameters == 0 || strcmp(m->parameter[0].name, "shortcut") != 0) {
         return FSDP_OK;
     }
-    FSDP_TRY(gradient(run, module, 0, &d));
+    FSDP_TRY(graph_gradient(run, module, 0, &d));
     return !d ? FSDP_OK
               : compute_gemm_grad(&run->compute, w, w, run->rows, run->x0,
                                   run->dout, d);
@@ -452,10 +299,10 @@ static int backward_block(struct workload_run *run, uint32_t module)
 
 static int backward_head(struct workload_run *run, uint32_t module)
 {
-    const uint64_t w = width(run);
+    const uint64_t w = graph_width(run);
     float *d;
 
-    FSDP_TRY(gradient(run, module, 0, &d));
+    FSDP_TRY(graph_gradient(run, module, 0, &d));
     if (d) { /* it may be frozen in a script, or be tied to what is */
         FSDP_TRY(compute_column_sum(&run->compute, run->rows, w, run->dout, d));
     }

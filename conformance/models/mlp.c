@@ -194,22 +194,10 @@ static int mlp_describe(const struct workload_config *config,
     return FSDP_OK;
 }
 
-/* The checkpoint that layer u is in; 0: it keeps what it computes. And whether
- * it is the first there, or the last. */
+/* The checkpoint that layer u is in; 0: it keeps what it computes. */
 static uint32_t checkpoint_of(const struct workload_run *run, uint32_t u)
 {
     return workload_checkpoint(run->model->base.config.recompute, u);
-}
-
-static bool is_first(const struct workload_run *run, uint32_t u)
-{
-    return u == 0 || checkpoint_of(run, u - 1) != checkpoint_of(run, u);
-}
-
-static bool is_last(const struct workload_run *run, uint32_t u)
-{
-    return u + 1 == run->model->size.n ||
-           checkpoint_of(run, u + 1) != checkpoint_of(run, u);
 }
 
 /* Each layer's output, before and behind its activation. What comes out of a
@@ -228,7 +216,10 @@ static int allocate_layers(struct workload_run *run, uint64_t rows,
         *widest = n > *widest ? n : *widest;
         c->checkpoint = checkpoint_of(run, u);
         FSDP_TRY(compute_alloc(c, n, &run->pre[u]));
-        c->checkpoint = is_last(run, u) ? 0 : c->checkpoint;
+        c->checkpoint = workload_leaves(run->model->base.config.recompute, u,
+                                        run->model->size.n) != 0
+                            ? 0
+                            : c->checkpoint;
         FSDP_TRY(compute_alloc(c, n, &run->x[u + 1]));
     }
     c->checkpoint = 0;
@@ -405,7 +396,7 @@ static int compute_module(struct workload_run *run, uint32_t point,
         (!back && point != FSDP_PRE_FORWARD && point != FSDP_PRE_RECOMPUTE)) {
         return FSDP_OK;
     }
-    if (!back && is_first(run, u)) {
+    if (!back && workload_enters(run->model->base.config.recompute, u) != 0) {
         compute_enter(&run->compute, checkpoint_of(run, u));
     }
     FSDP_TRY(back ? backward(run, u) : forward(run, u));
@@ -415,8 +406,10 @@ static int compute_module(struct workload_run *run, uint32_t point,
     if (point == FSDP_PRE_FORWARD && u + 1 == layers) {
         FSDP_TRY(loss(run)); /* it is never recomputed */
     }
-    if (back ? is_first(run, u)
-             : point == FSDP_PRE_FORWARD && is_last(run, u)) {
+    if (back ? workload_enters(run->model->base.config.recompute, u) != 0
+             : point == FSDP_PRE_FORWARD &&
+                   workload_leaves(run->model->base.config.recompute, u,
+                                   run->model->size.n) != 0) {
         compute_leave(&run->compute, checkpoint_of(run, u));
     }
     return FSDP_OK;

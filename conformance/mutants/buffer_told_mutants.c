@@ -46,20 +46,17 @@ static bool disagrees(const struct run_case *c)
 /* ---- Models ------------------------------------------------------------- */
 
 static _Thread_local struct {
-    struct fsdp_model model;
-    struct fsdp_units units;
-    uint32_t dtype[BUFFERS_MOST], flags[BUFFERS_MOST], module[BUFFERS_MOST];
+    uint32_t dtype[BUFFERS_MOST], flags[BUFFERS_MOST];
 } told;
 
-static void tell(const struct fsdp_model *model)
+static void tell(struct fsdp_model *model)
 {
-    told.model = *model;
     for (uint32_t b = 0; b < model->n_buffers && b < BUFFERS_MOST; b++) {
         told.dtype[b] = model->buffer_dtype[b];
         told.flags[b] = model->buffer_flags[b];
     }
-    told.model.buffer_dtype = told.dtype;
-    told.model.buffer_flags = told.flags;
+    model->buffer_dtype = told.dtype;
+    model->buffer_flags = told.flags;
 }
 
 /* Buffers of floating point are stored in the buffer dtype. */
@@ -81,36 +78,35 @@ static int initial_as_told(void *context, uint32_t b, uint64_t first,
     return FSDP_OK;
 }
 
-static int buffer_cast_kept_in_save(const struct fsdp_env *env,
-                                    const struct fsdp_model *model,
-                                    const struct fsdp_units *units,
-                                    const struct fsdp_options *options,
-                                    struct fsdp_sharded **out)
+static int buffer_cast_kept_in_save(struct mutant_told *t,
+                                    const struct fsdp_env *env)
 {
-    tell(model);
-    told.model.initial_buffer = initial_as_told;
+    const struct fsdp_model *model = &t->model;
+
+    (void)env;
+    tell(&t->model);
+    t->model.initial_buffer = initial_as_told;
     for (uint32_t b = 0; b < model->n_buffers && b < BUFFERS_MOST; b++) {
-        const uint32_t u = units->unit_of_module[model->buffer_module[b]];
+        const uint32_t u = t->units.unit_of_module[model->buffer_module[b]];
 
         if (told.dtype[b] == FSDP_DTYPE_F32 && u != FSDP_NO_UNIT &&
-            options->buffer_dtype != FSDP_DTYPE_NONE) {
-            told.dtype[b] = units->buffer_dtype && units->buffer_dtype[u] != 0
-                                ? units->buffer_dtype[u]
-                                : options->buffer_dtype;
+            t->options->buffer_dtype != FSDP_DTYPE_NONE) {
+            told.dtype[b] =
+                t->units.buffer_dtype && t->units.buffer_dtype[u] != 0
+                    ? t->units.buffer_dtype[u]
+                    : t->options->buffer_dtype;
         }
     }
-    return mutant_real.engine.shard(env, &told.model, units, options, out);
+    return FSDP_OK;
 }
 
-static int buffer_not_persisted_saved(const struct fsdp_env *env,
-                                      const struct fsdp_model *model,
-                                      const struct fsdp_units *units,
-                                      const struct fsdp_options *options,
-                                      struct fsdp_sharded **out)
+static int buffer_not_persisted_saved(struct mutant_told *t,
+                                      const struct fsdp_env *env)
 {
-    tell(model);
+    (void)env;
+    tell(&t->model);
     memset(told.flags, 0, sizeof(told.flags));
-    return mutant_real.engine.shard(env, &told.model, units, options, out);
+    return FSDP_OK;
 }
 
 /* Rounded to float16 on the way. */
@@ -143,35 +139,18 @@ static int initial_count_cast(void *context, uint32_t b, uint64_t first,
     return FSDP_OK;
 }
 
-static int shard_with(const struct fsdp_env *env,
-                      const struct fsdp_model *model,
-                      const struct fsdp_units *units,
-                      const struct fsdp_options *options,
-                      struct fsdp_sharded **out,
-                      int (*initial)(void *context, uint32_t b, uint64_t first,
-                                     uint64_t n, void *out))
+static int buffer_cast_twice(struct mutant_told *t, const struct fsdp_env *env)
 {
-    tell(model);
-    told.model.initial_buffer = initial;
-    return mutant_real.engine.shard(env, &told.model, units, options, out);
+    (void)env;
+    t->model.initial_buffer = initial_twice;
+    return FSDP_OK;
 }
 
-static int buffer_cast_twice(const struct fsdp_env *env,
-                             const struct fsdp_model *model,
-                             const struct fsdp_units *units,
-                             const struct fsdp_options *options,
-                             struct fsdp_sharded **out)
+static int buffer_count_cast(struct mutant_told *t, const struct fsdp_env *env)
 {
-    return shard_with(env, model, units, options, out, initial_twice);
-}
-
-static int buffer_count_cast(const struct fsdp_env *env,
-                             const struct fsdp_model *model,
-                             const struct fsdp_units *units,
-                             const struct fsdp_options *options,
-                             struct fsdp_sharded **out)
-{
-    return shard_with(env, model, units, options, out, initial_count_cast);
+    (void)env;
+    t->model.initial_buffer = initial_count_cast;
+    return FSDP_OK;
 }
 
 static void buffer_dtype_ignored(struct fsdp_options *o)
@@ -179,33 +158,27 @@ static void buffer_dtype_ignored(struct fsdp_options *o)
     o->buffer_dtype = FSDP_DTYPE_NONE;
 }
 
-static int buffer_unit_dtype_ignored(const struct fsdp_env *env,
-                                     const struct fsdp_model *model,
-                                     const struct fsdp_units *units,
-                                     const struct fsdp_options *options,
-                                     struct fsdp_sharded **out)
+static int buffer_unit_dtype_ignored(struct mutant_told *t,
+                                     const struct fsdp_env *env)
 {
-    told.units = *units;
-    told.units.buffer_dtype = NULL;
-    return mutant_real.engine.shard(env, model, &told.units, options, out);
+    (void)env;
+    t->units.buffer_dtype = NULL;
+    return FSDP_OK;
 }
 
 /* Each is called as its module is, on all ranks. */
-static int buffer_names_unread(const struct fsdp_env *env,
-                               const struct fsdp_model *model,
-                               const struct fsdp_units *units,
-                               const struct fsdp_options *options,
-                               struct fsdp_sharded **out)
+static int buffer_names_unread(struct mutant_told *t,
+                               const struct fsdp_env *env)
 {
-    static _Thread_local struct fsdp_model unnamed; /* is borrowed */
     static _Thread_local const char *name[BUFFERS_MOST];
+    const struct fsdp_model *model = &t->model;
 
-    unnamed = *model;
+    (void)env;
     for (uint32_t b = 0; b < model->n_buffers && b < BUFFERS_MOST; b++) {
         name[b] = model->module_name[model->buffer_module[b]];
     }
-    unnamed.buffer_name = name;
-    return mutant_real.engine.shard(env, &unnamed, units, options, out);
+    t->model.buffer_name = name;
+    return FSDP_OK;
 }
 
 const struct mutant buffer_told_mutants[] = {
@@ -214,19 +187,19 @@ const struct mutant buffer_told_mutants[] = {
      .evidence = "FullyShardedDataParallel restores dtypes, not bits",
      .kills = "buffer.saved-dtype",
      .shows = {.in = resumes_in_16_bits, .mixed = true},
-     .calls.shard = buffer_cast_kept_in_save},
+     .told = buffer_cast_kept_in_save},
     {.name = "buffer-cast-twice",
      .text = "buffers are rounded to float16, then to the buffer dtype",
      .evidence = "a model that is cast before it is wrapped",
      .kills = "buffer.initial",
      .shows = {.in = trains_in_16_bits, .mixed = true},
-     .calls.shard = buffer_cast_twice},
+     .told = buffer_cast_twice},
     {.name = "buffer-count-cast",
      .text = "buffers of integers go through float32",
      .evidence = "microsoft/DeepSpeed: module.half() casts all",
      .kills = "buffer.initial",
      .shows = {.in = trains},
-     .calls.shard = buffer_count_cast},
+     .told = buffer_count_cast},
     {.name = "buffer-dtype-ignored",
      .text = "buffers stay in the dtype that they are stored in",
      .evidence = "an option that is read and not used",
@@ -238,18 +211,18 @@ const struct mutant buffer_told_mutants[] = {
      .evidence = "a hash over parameters alone",
      .kills = "error.buffers-disagree",
      .shows = {.in = disagrees},
-     .calls.shard = buffer_names_unread},
+     .told = buffer_names_unread},
     {.name = "buffer-not-persisted-saved",
      .text = "a save has what is not persisted, and a load gives it back",
      .evidence = "a state dict of named_buffers()",
      .kills = "buffer.not-loaded buffer.not-persisted",
      .shows = {.in = resumes},
-     .calls.shard = buffer_not_persisted_saved},
+     .told = buffer_not_persisted_saved},
     {.name = "buffer-unit-dtype-ignored",
      .text = "all buffers have the options' buffer dtype",
      .evidence = "a policy of the root's for all",
      .kills = "buffer.dtype memory.buffers",
      .shows = {.in = trains_in_units, .mixed = true},
-     .calls.shard = buffer_unit_dtype_ignored},
+     .told = buffer_unit_dtype_ignored},
     {0},
 };

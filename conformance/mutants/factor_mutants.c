@@ -105,17 +105,12 @@ static int predivide_pending(void *self, struct fsdp_stream *stream,
     return mutant_run(stream, op);
 }
 
-static _Thread_local struct fsdp_units told; /* is borrowed */
-
-static int unit_factors_ignored(const struct fsdp_env *env,
-                                const struct fsdp_model *model,
-                                const struct fsdp_units *units,
-                                const struct fsdp_options *options,
-                                struct fsdp_sharded **out)
+static int unit_factors_ignored(struct mutant_told *t,
+                                const struct fsdp_env *env)
 {
-    told = *units;
-    told.divide_factor = told.predivide_factor = NULL;
-    return mutant_real.engine.shard(env, model, &told, options, out);
+    (void)env;
+    t->units.divide_factor = t->units.predivide_factor = NULL;
+    return FSDP_OK;
 }
 
 enum {
@@ -126,20 +121,19 @@ static _Thread_local float divide_of[MOST];
 static _Thread_local float predivide_of[MOST];
 
 /* Each has those of the unit behind it. */
-static int unit_factors_shifted(const struct fsdp_env *env,
-                                const struct fsdp_model *model,
-                                const struct fsdp_units *units,
-                                const struct fsdp_options *options,
-                                struct fsdp_sharded **out)
+static int unit_factors_shifted(struct mutant_told *t,
+                                const struct fsdp_env *env)
 {
-    told = *units;
-    for (uint32_t u = 0; u < units->n_units && u < MOST; u++) {
-        divide_of[u] = units->divide_factor[(u + 1) % units->n_units];
-        predivide_of[u] = units->predivide_factor[(u + 1) % units->n_units];
+    const uint32_t n = t->units.n_units;
+
+    (void)env;
+    for (uint32_t u = 0; u < n && u < MOST; u++) {
+        divide_of[u] = t->units.divide_factor[(u + 1) % n];
+        predivide_of[u] = t->units.predivide_factor[(u + 1) % n];
     }
-    told.divide_factor = divide_of;
-    told.predivide_factor = predivide_of;
-    return mutant_real.engine.shard(env, model, &told, options, out);
+    t->units.divide_factor = divide_of;
+    t->units.predivide_factor = predivide_of;
+    return FSDP_OK;
 }
 
 /* ---- Groups --------------------------------------------------------------*/
@@ -246,21 +240,13 @@ static bool loads_own_groups(const struct run_case *c)
            c->recorded_steps == 4;
 }
 
-static _Thread_local struct fsdp_model decaying; /* is borrowed */
-static _Thread_local uint32_t flags[MOST];
-
-static int no_decay_ignored(const struct fsdp_env *env,
-                            const struct fsdp_model *model,
-                            const struct fsdp_units *units,
-                            const struct fsdp_options *options,
-                            struct fsdp_sharded **out)
+static int no_decay_ignored(struct mutant_told *t, const struct fsdp_env *env)
 {
-    decaying = *model;
-    for (uint32_t p = 0; p < model->n_parameters && p < MOST; p++) {
-        flags[p] = model->parameter_flags[p] & ~(uint32_t)FSDP_NO_DECAY;
+    (void)env;
+    for (uint32_t p = 0; p < t->model.n_parameters; p++) {
+        t->flags[p] &= ~(uint32_t)FSDP_NO_DECAY;
     }
-    decaying.parameter_flags = flags;
-    return mutant_real.engine.shard(env, &decaying, units, options, out);
+    return FSDP_OK;
 }
 
 static bool predivides_bf16(const struct run_case *c)
@@ -312,7 +298,7 @@ const struct mutant factor_mutants[] = {
      .evidence = "a flag that groups take the place of",
      .kills = "groups.no-decay",
      .shows = {.in = has_no_decay, .factors = true},
-     .calls = {.shard = no_decay_ignored}},
+     .told = no_decay_ignored},
     {.name = "groups-products-by-power",
      .text = "products of betas are powers, rounded once, not running products",
      .evidence = "microsoft/DeepSpeed#7820",
@@ -373,18 +359,18 @@ const struct mutant factor_mutants[] = {
      .evidence = "a hash over the options alone",
      .kills = "error.factors-disagree",
      .shows = {.in = disagrees, .factors = true},
-     .calls = {.shard = unit_factors_ignored}},
+     .told = unit_factors_ignored},
     {.name = "unit-factors-ignored",
      .text = "every unit is divided as the options say",
      .evidence = "pytorch/pytorch#167178",
      .kills = "reduce.unit-scale",
      .shows = {.in = has_unit_factors, .factors = true},
-     .calls = {.shard = unit_factors_ignored}},
+     .told = unit_factors_ignored},
     {.name = "unit-factors-shifted",
      .text = "every unit has the factors of the one behind it",
      .evidence = "units that are counted from the root",
      .kills = "reduce.unit-scale",
      .shows = {.in = has_unit_factors, .factors = true},
-     .calls = {.shard = unit_factors_shifted}},
+     .told = unit_factors_shifted},
     {0},
 };

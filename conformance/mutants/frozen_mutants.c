@@ -101,95 +101,49 @@ static bool misuses_some(const struct run_case *c)
 
 /* ---- The flag is not looked at ------------------------------------------ */
 
-static _Thread_local struct {
-    struct fsdp_model model;
-    uint32_t *flags;
-} told;
-
-static void forget_told(void)
-{
-    free(told.flags);
-    told.flags = NULL;
-}
-
 /* The model is sharded as one of which these are trainable, too. */
-static int shard_thawed(const struct fsdp_env *env,
-                        const struct fsdp_model *model,
-                        const struct fsdp_units *units,
-                        const struct fsdp_options *options,
-                        struct fsdp_sharded **out, bool in_mixed)
+static int shard_thawed(struct mutant_told *t, bool in_mixed)
 {
-    forget_told();
-    told.flags = calloc(model->n_parameters + 1u, sizeof(*told.flags));
-    *out = NULL;
-    if (!told.flags) {
-        return FSDP_ERR_NOMEM;
-    }
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        const uint32_t u = fsdp_unit_of(model, units, p);
+    const struct fsdp_model *model = mutant_real.model;
+    const struct fsdp_units *units = mutant_real.units;
 
-        told.flags[p] = model->parameter_flags[p];
-        if (unit_has(model, units, u, false) == in_mixed) {
-            told.flags[p] &= ~(uint32_t)FSDP_FROZEN;
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        if (unit_has(model, units, fsdp_unit_of(model, units, p), false) ==
+            in_mixed) {
+            t->flags[p] &= ~(uint32_t)FSDP_FROZEN;
         }
     }
-    told.model = *model;
-    told.model.parameter_flags = told.flags;
-    return mutant_real.engine.shard(env, &told.model, units, options, out);
+    return FSDP_OK;
 }
 
-static int frozen_in_rows(const struct fsdp_env *env,
-                          const struct fsdp_model *model,
-                          const struct fsdp_units *units,
-                          const struct fsdp_options *options,
-                          struct fsdp_sharded **out)
+static int frozen_in_rows(struct mutant_told *t, const struct fsdp_env *env)
 {
-    return shard_thawed(env, model, units, options, out, true);
+    (void)env;
+    return shard_thawed(t, true);
 }
 
-static int frozen_as_zero(const struct fsdp_env *env,
-                          const struct fsdp_model *model,
-                          const struct fsdp_units *units,
-                          const struct fsdp_options *options,
-                          struct fsdp_sharded **out)
+static int frozen_as_zero(struct mutant_told *t, const struct fsdp_env *env)
 {
-    return shard_thawed(env, model, units, options, out, false);
+    (void)env;
+    return shard_thawed(t, false);
 }
 
 /* All shard as the last rank is told, and nobody learns of it. */
-static int frozen_disagreed(const struct fsdp_env *env,
-                            const struct fsdp_model *model,
-                            const struct fsdp_units *units,
-                            const struct fsdp_options *options,
-                            struct fsdp_sharded **out)
+static int frozen_disagreed(struct mutant_told *t, const struct fsdp_env *env)
 {
     uint64_t mine = 0;
     uint64_t all[64];
 
-    forget_told();
-    told.flags = calloc(model->n_parameters + 1u, sizeof(*told.flags));
-    *out = NULL;
-    if (!told.flags) {
-        return FSDP_ERR_NOMEM;
-    }
-    for (uint32_t p = 0; p < model->n_parameters && p < 64; p++) {
-        mine |= (uint64_t)(model->parameter_flags[p] & FSDP_FROZEN) << p;
+    for (uint32_t p = 0; p < t->model.n_parameters && p < 64; p++) {
+        mine |= (uint64_t)(t->flags[p] & FSDP_FROZEN) << p;
     }
     FSDP_TRY(env->exchange(env->exchange_self, &mine, sizeof(mine), all));
-    for (uint32_t p = 0; p < model->n_parameters && p < 64; p++) {
-        told.flags[p] = model->parameter_flags[p] & ~(uint32_t)FSDP_FROZEN;
-        told.flags[p] |=
+    for (uint32_t p = 0; p < t->model.n_parameters && p < 64; p++) {
+        t->flags[p] &= ~(uint32_t)FSDP_FROZEN;
+        t->flags[p] |=
             (all[env->world - 1] >> p & 1) != 0 ? (uint32_t)FSDP_FROZEN : 0;
     }
-    told.model = *model;
-    told.model.parameter_flags = told.flags;
-    return mutant_real.engine.shard(env, &told.model, units, options, out);
-}
-
-static void told_destroy(struct fsdp_sharded *s)
-{
-    mutant_real.engine.destroy(s);
-    forget_told();
+    return FSDP_OK;
 }
 
 /* ---- They are changed --------------------------------------------------- */
@@ -394,7 +348,7 @@ const struct mutant frozen_mutants[] = {
      .kills = "comm.message-size comm.reduce-scatter-count frozen.no-reduce "
               "frozen.no-state memory.rest-after-shard reduce.fold",
      .shows = {.in = has_frozen_units},
-     .calls = {.shard = frozen_as_zero, .destroy = told_destroy}},
+     .told = frozen_as_zero},
     {.name = "frozen-decays",
      .text = "weight decay makes frozen parameters smaller",
      .evidence = "ahrefs/ocannl#673",
@@ -406,7 +360,7 @@ const struct mutant frozen_mutants[] = {
      .evidence = "pytorch/pytorch#91167: requires_grad is each rank's own",
      .kills = "error.frozen-disagree",
      .shows = {.in = disagrees_on_some},
-     .calls = {.shard = frozen_disagreed, .destroy = told_destroy}},
+     .told = frozen_disagreed},
     {.name = "frozen-gradient-garbage",
      .text = "in a flat gradient the place of a frozen parameter is not +0",
      .evidence = "pytorch/pytorch#91167: FSDP1 with use_orig_params reduces "
@@ -450,7 +404,7 @@ const struct mutant frozen_mutants[] = {
      .kills = "comm.message-size frozen.no-state frozen.reduce-size "
               "memory.rest-after-shard reduce.fold",
      .shows = {.in = has_mixed_rows},
-     .calls = {.shard = frozen_in_rows, .destroy = told_destroy}},
+     .told = frozen_in_rows},
     {.name = "frozen-states",
      .text = "frozen units have states that nobody needs",
      .evidence = "pytorch/pytorch#159751",

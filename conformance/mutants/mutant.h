@@ -64,6 +64,8 @@ enum mutant_call {
     MUTANT_LOAD,
 };
 
+struct mutant_told;
+
 struct mutant {
     const char *name;     /* "no-average" */
     const char *text;     /* what is wrong, one sentence */
@@ -111,6 +113,10 @@ struct mutant {
     /* Stands before the model's own (struct fsdp_model). */
     int (*initial)(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out);
+
+    /* Changes the copies of model and units that shard is given in their place;
+     * mutant_kit.h has more of it. What is not OK is what shard answers. */
+    int (*told)(struct mutant_told *t, const struct fsdp_env *env);
 
     /* Functions in the place of the correct ones. Data members are not read. */
     struct fsdp_engine calls;

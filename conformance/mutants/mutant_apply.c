@@ -58,6 +58,38 @@ int mutant_initial(void *context, uint32_t p, uint64_t first, uint64_t n,
     return mutant_real.model->initial(context, p, first, n, out);
 }
 
+static _Thread_local void *told_room;
+
+static int tell(const struct fsdp_env *env, const struct fsdp_options *options,
+                const struct fsdp_model **model,
+                const struct fsdp_units **units)
+{
+    struct mutant_told *t = mutant_room(&told_room, sizeof(*t));
+    const uint32_t n = (*model)->n_parameters;
+
+    if (!t || n > MUTANT_MOST_PARAMETERS) {
+        return FSDP_ERR_NOMEM;
+    }
+    t->model = **model;
+    t->units = **units;
+    t->options = options;
+    memcpy(t->flags, (*model)->parameter_flags, n * sizeof(*t->flags));
+    memcpy(t->alias, (*model)->parameter_alias, n * sizeof(*t->alias));
+    t->model.parameter_flags = t->flags;
+    t->model.parameter_alias = t->alias;
+    *model = &t->model;
+    *units = &t->units;
+    return my.m->told(t, env);
+}
+
+void mutant_told_units(struct mutant_told *t)
+{
+    for (uint32_t p = 0; p < t->model.n_parameters; p++) {
+        t->unit[p] = fsdp_unit_of(&t->model, &t->units, p);
+    }
+    t->units.unit_of_parameter = t->unit;
+}
+
 static int noting_shard(const struct fsdp_env *env,
                         const struct fsdp_model *model,
                         const struct fsdp_units *units,
@@ -82,6 +114,10 @@ static int noting_shard(const struct fsdp_env *env,
     }
     if (my.m->options) {
         my.m->options(&o);
+    }
+    if (my.m->told) {
+        *out = NULL;
+        FSDP_TRY(tell(env, &o, &model, &units));
     }
     return my.engine.shard(env, model, units, &o, out);
 }

@@ -18,6 +18,10 @@
 /* For MUTANT_SETS: where an option stands. */
 #define MUTANT_OPTION(field) offsetof(struct fsdp_options, field)
 
+enum {
+    MUTANT_MOST_PARAMETERS = 512 /* of a model that is told otherwise */
+};
+
 struct mutant_real {
     const struct fsdp_comm *comm;
     const struct fsdp_device *device;
@@ -56,6 +60,20 @@ struct fsdp_device *mutant_device(struct fsdp_env *env);
 /* For mutant_apply alone: what `fault`, `when` and `forgets` say. */
 void mutant_fault_apply(const struct mutant *m, struct fsdp_env *env,
                         struct fsdp_engine *engine);
+
+/* What shard is given where a mutant has `told`: there until the next shard. */
+struct mutant_told {
+    struct fsdp_model model;
+    struct fsdp_units units;
+    const struct fsdp_options *options;
+    /* Of each parameter, as the model says, which has these arrays. */
+    uint32_t flags[MUTANT_MOST_PARAMETERS];
+    int32_t alias[MUTANT_MOST_PARAMETERS];
+    /* The same of units, where they are said of parameters. */
+    uint32_t unit[MUTANT_MOST_PARAMETERS];
+};
+/* They are from now on, as they are. */
+void mutant_told_units(struct mutant_told *t);
 
 /* Hands on to the real ones. */
 int mutant_communicate(struct fsdp_stream *stream,

@@ -7,12 +7,7 @@
 #include "mutants/mutant_kit.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum {
-    MOST_PARAMETERS = 128
-};
 
 static bool is_ignored(const struct fsdp_model *model,
                        const struct fsdp_units *units, uint32_t p)
@@ -67,88 +62,41 @@ static bool disagrees_on_ignored(const struct run_case *c)
 
 /* ---- It is sharded as something else ------------------------------------ */
 
-static _Thread_local struct {
-    struct fsdp_units units;
-    struct fsdp_model model;
-    uint32_t unit[MOST_PARAMETERS], flags[MOST_PARAMETERS];
-} told;
-
-/* As told, but what is to be changed still. */
-static bool tell(const struct fsdp_model *model, const struct fsdp_units *units)
-{
-    if (model->n_parameters > MOST_PARAMETERS) {
-        return false;
-    }
-    told.units = *units;
-    told.model = *model;
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        told.unit[p] = fsdp_unit_of(model, units, p);
-        told.flags[p] = model->parameter_flags[p];
-    }
-    told.units.unit_of_parameter = told.unit;
-    told.model.parameter_flags = told.flags;
-    return true;
-}
-
-static int shard_told(const struct fsdp_env *env,
-                      const struct fsdp_options *options,
-                      struct fsdp_sharded **out)
-{
-    return mutant_real.engine.shard(env, &told.model, &told.units, options,
-                                    out);
-}
-
 /* By modules; units without one are empty. */
-static int units_ignored(const struct fsdp_env *env,
-                         const struct fsdp_model *model,
-                         const struct fsdp_units *units,
-                         const struct fsdp_options *options,
-                         struct fsdp_sharded **out)
+static int units_ignored(struct mutant_told *t, const struct fsdp_env *env)
 {
-    *out = NULL;
-    if (!tell(model, units)) {
-        return FSDP_ERR_NOMEM;
-    }
-    told.units.unit_of_parameter = NULL;
-    return shard_told(env, options, out);
+    (void)env;
+    t->units.unit_of_parameter = NULL;
+    return FSDP_OK;
 }
 
 /* Into its module's unit, frozen as it is, or trained. */
-static int shard_ignored(const struct fsdp_env *env,
-                         const struct fsdp_model *model,
-                         const struct fsdp_units *units,
-                         const struct fsdp_options *options,
-                         struct fsdp_sharded **out, bool trained)
+static int shard_ignored(struct mutant_told *t, bool trained)
 {
-    *out = NULL;
-    if (!tell(model, units)) {
-        return FSDP_ERR_NOMEM;
-    }
+    const struct fsdp_model *model = mutant_real.model;
+    const struct fsdp_units *units = mutant_real.units;
+
+    mutant_told_units(t);
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         if (is_ignored(model, units, p)) {
-            told.unit[p] = units->unit_of_module[model->parameter_module[p]];
-            told.flags[p] &= trained ? ~(uint32_t)FSDP_FROZEN : UINT32_MAX;
+            t->unit[p] = units->unit_of_module[model->parameter_module[p]];
+            t->flags[p] &= trained ? ~(uint32_t)FSDP_FROZEN : UINT32_MAX;
         }
     }
-    return shard_told(env, options, out);
+    return FSDP_OK;
 }
 
-static int ignored_takes_place(const struct fsdp_env *env,
-                               const struct fsdp_model *model,
-                               const struct fsdp_units *units,
-                               const struct fsdp_options *options,
-                               struct fsdp_sharded **out)
+static int ignored_takes_place(struct mutant_told *t,
+                               const struct fsdp_env *env)
 {
-    return shard_ignored(env, model, units, options, out, false);
+    (void)env;
+    return shard_ignored(t, false);
 }
 
-static int ignored_stepped(const struct fsdp_env *env,
-                           const struct fsdp_model *model,
-                           const struct fsdp_units *units,
-                           const struct fsdp_options *options,
-                           struct fsdp_sharded **out)
+static int ignored_stepped(struct mutant_told *t, const struct fsdp_env *env)
 {
-    return shard_ignored(env, model, units, options, out, true);
+    (void)env;
+    return shard_ignored(t, true);
 }
 
 /* Nobody has told it what it has in that place. */
@@ -165,37 +113,33 @@ static int initial_of_all(void *context, uint32_t p, uint64_t first, uint64_t n,
 }
 
 /* One beyond the units is the last one's. */
-static int unit_accepted(const struct fsdp_env *env,
-                         const struct fsdp_model *model,
-                         const struct fsdp_units *units,
-                         const struct fsdp_options *options,
-                         struct fsdp_sharded **out)
+static int unit_accepted(struct mutant_told *t, const struct fsdp_env *env)
 {
-    if (!units->unit_of_parameter || !tell(model, units)) {
-        return mutant_real.engine.shard(env, model, units, options, out);
+    (void)env;
+    if (!t->units.unit_of_parameter) {
+        return FSDP_OK;
     }
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        if (told.unit[p] != FSDP_NO_UNIT && told.unit[p] >= units->n_units) {
-            told.unit[p] = units->n_units - 1;
+    mutant_told_units(t);
+    for (uint32_t p = 0; p < t->model.n_parameters; p++) {
+        if (t->unit[p] != FSDP_NO_UNIT && t->unit[p] >= t->units.n_units) {
+            t->unit[p] = t->units.n_units - 1;
         }
     }
-    return shard_told(env, options, out);
+    return FSDP_OK;
 }
 
 /* The unit of a tie is that of its original, whatever is said of it. */
-static int tie_ignored(const struct fsdp_env *env,
-                       const struct fsdp_model *model,
-                       const struct fsdp_units *units,
-                       const struct fsdp_options *options,
-                       struct fsdp_sharded **out)
+static int tie_ignored(struct mutant_told *t, const struct fsdp_env *env)
 {
-    if (!units->unit_of_parameter || !tell(model, units)) {
-        return mutant_real.engine.shard(env, model, units, options, out);
+    (void)env;
+    if (!t->units.unit_of_parameter) {
+        return FSDP_OK;
     }
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        told.unit[p] = told.unit[fsdp_original(model, p)];
+    mutant_told_units(t);
+    for (uint32_t p = 0; p < t->model.n_parameters; p++) {
+        t->unit[p] = t->unit[fsdp_original(&t->model, p)];
     }
-    return shard_told(env, options, out);
+    return FSDP_OK;
 }
 
 static _Thread_local struct fsdp_error *error; /* of those that name nothing */
@@ -225,23 +169,16 @@ static int unit_unnamed(const struct fsdp_env *env,
 }
 
 /* Where the last parameter is, the last rank says. */
-static int units_disagreed(const struct fsdp_env *env,
-                           const struct fsdp_model *model,
-                           const struct fsdp_units *units,
-                           const struct fsdp_options *options,
-                           struct fsdp_sharded **out)
+static int units_disagreed(struct mutant_told *t, const struct fsdp_env *env)
 {
-    const uint32_t last = model->n_parameters - 1;
+    const uint32_t last = t->model.n_parameters - 1;
     uint32_t all[CASE_MAX_RANKS];
 
-    *out = NULL;
-    if (!tell(model, units)) {
-        return FSDP_ERR_NOMEM;
-    }
-    FSDP_TRY(env->exchange(env->exchange_self, &told.unit[last],
-                           sizeof(told.unit[last]), all));
-    told.unit[last] = all[env->world - 1];
-    return shard_told(env, options, out);
+    mutant_told_units(t);
+    FSDP_TRY(env->exchange(env->exchange_self, &t->unit[last],
+                           sizeof(t->unit[last]), all));
+    t->unit[last] = all[env->world - 1];
+    return FSDP_OK;
 }
 
 /* ---- It is gathered, or reduced, by modules ----------------------------- */
@@ -400,7 +337,7 @@ const struct mutant parameter_unit_mutants[] = {
               "frozen.no-state frozen.reshards layout.chunk-rule "
               "memory.rest-after-shard parameter-units.gathers",
      .shows = {.in = trains_apart},
-     .calls.shard = units_ignored},
+     .told = units_ignored},
     {.name = "parameter-units-by-module",
      .text = "a unit of parameters is gathered for each module that uses it",
      .evidence = "hooks of each module that know nothing of the others",
@@ -428,7 +365,7 @@ const struct mutant parameter_unit_mutants[] = {
      .evidence = "an index that is clamped",
      .kills = "error.parameter-units",
      .shows = {.in = mutant_bad_options},
-     .calls.shard = unit_accepted},
+     .told = unit_accepted},
     {.name = "parameter-units-unnamed",
      .text = "a parameter's unit that is none is refused, and not said whose",
      .evidence = "FlatParameter requires uniform requires_grad: not which",
@@ -441,7 +378,7 @@ const struct mutant parameter_unit_mutants[] = {
      .evidence = "PyTorch compares nothing: the first collective aborts",
      .kills = "error.parameter-units-disagree",
      .shows = {.in = disagrees_on_units},
-     .calls.shard = units_disagreed},
+     .told = units_disagreed},
     {.name = "parameter-units-unclaimed",
      .text = "units of parameters are not claimed, and taken all the same",
      .evidence = "a field that is read, and nowhere promised",
@@ -455,7 +392,7 @@ const struct mutant parameter_unit_mutants[] = {
          "facebookresearch/lingua#75: ties across wraps, taken silently",
      .kills = "ignored.tied",
      .shows = {.in = mutant_bad_options},
-     .calls.shard = tie_ignored},
+     .told = tie_ignored},
     {.name = "ignored-takes-place",
      .text = "what is ignored has its place in its module's unit",
      .evidence = "an ignored parameter that is flattened all the same",
@@ -464,7 +401,7 @@ const struct mutant parameter_unit_mutants[] = {
               "memory.rest-after-shard",
      .shows = {.in = trains_ignoring},
      .initial = initial_of_all,
-     .calls.shard = ignored_takes_place},
+     .told = ignored_takes_place},
     {.name = "ignored-stepped",
      .text = "what is ignored is sharded, and stepped, as all else",
      .evidence =
@@ -475,7 +412,7 @@ const struct mutant parameter_unit_mutants[] = {
               "memory.rest-after-shard parameter-units.gathers",
      .shows = {.in = trains_ignoring},
      .initial = initial_of_all,
-     .calls.shard = ignored_stepped},
+     .told = ignored_stepped},
     {.name = "ignored-reduced",
      .text = "a module of which something is ignored is reduced once more",
      .evidence = "a hook on each parameter that requires a gradient",
@@ -509,6 +446,6 @@ const struct mutant parameter_unit_mutants[] = {
      .evidence = "PyTorch compares nothing: the first collective aborts",
      .kills = "error.ignored-disagree",
      .shows = {.in = disagrees_on_ignored},
-     .calls.shard = units_disagreed},
+     .told = units_disagreed},
     {0},
 };

@@ -39,23 +39,6 @@ static bool disagrees_on_ties(const struct run_case *c)
 
 /* ---- The tie is not looked at ------------------------------------------- */
 
-static _Thread_local struct {
-    struct fsdp_model model;
-    int32_t *alias;
-} told;
-
-static void forget_told(void)
-{
-    free(told.alias);
-    told.alias = NULL;
-}
-
-static void told_destroy(struct fsdp_sharded *s)
-{
-    mutant_real.engine.destroy(s);
-    forget_told();
-}
-
 static bool drops_all(const struct fsdp_model *model,
                       const struct fsdp_units *units, uint32_t p)
 {
@@ -77,43 +60,30 @@ static int anything(void *context, uint32_t p, uint64_t first, uint64_t n,
 }
 
 /* The model as it is, but for ties that `drops` says no to. */
-static int
-shard_untied(const struct fsdp_env *env, const struct fsdp_model *model,
-             const struct fsdp_units *units, const struct fsdp_options *options,
-             struct fsdp_sharded **out,
-             bool (*drops)(const struct fsdp_model *model,
-                           const struct fsdp_units *units, uint32_t p))
+static int shard_untied(struct mutant_told *t,
+                        bool (*drops)(const struct fsdp_model *model,
+                                      const struct fsdp_units *units,
+                                      uint32_t p))
 {
+    const struct fsdp_model *model = mutant_real.model;
     const uint32_t n = model->n_parameters;
 
-    forget_told();
-    told.alias = calloc(n + 1u, sizeof(*told.alias));
-    *out = NULL;
-    if (!told.alias) {
-        return FSDP_ERR_NOMEM;
-    }
     for (uint32_t p = 0; p < n; p++) {
-        told.alias[p] = model->parameter_alias[p];
-        if (told.alias[p] >= 0 && (uint32_t)told.alias[p] < n &&
-            drops(model, units, p)) {
-            told.alias[p] = -1;
+        if (t->alias[p] >= 0 && (uint32_t)t->alias[p] < n &&
+            drops(model, mutant_real.units, p)) {
+            t->alias[p] = -1;
         }
     }
-    told.model = *model;
-    told.model.parameter_alias = told.alias;
     if (drops != drops_all) {
-        told.model.initial = anything;
+        t->model.initial = anything;
     }
-    return mutant_real.engine.shard(env, &told.model, units, options, out);
+    return FSDP_OK;
 }
 
-static int tied_ignored(const struct fsdp_env *env,
-                        const struct fsdp_model *model,
-                        const struct fsdp_units *units,
-                        const struct fsdp_options *options,
-                        struct fsdp_sharded **out)
+static int tied_ignored(struct mutant_told *t, const struct fsdp_env *env)
 {
-    return shard_untied(env, model, units, options, out, drops_all);
+    (void)env;
+    return shard_untied(t, drops_all);
 }
 
 static bool drops_across(const struct fsdp_model *model,
@@ -127,38 +97,26 @@ static bool drops_across(const struct fsdp_model *model,
 }
 
 /* One that is in no unit is refused as all such. */
-static int tied_across(const struct fsdp_env *env,
-                       const struct fsdp_model *model,
-                       const struct fsdp_units *units,
-                       const struct fsdp_options *options,
-                       struct fsdp_sharded **out)
+static int tied_across(struct mutant_told *t, const struct fsdp_env *env)
 {
-    return shard_untied(env, model, units, options, out, drops_across);
+    (void)env;
+    return shard_untied(t, drops_across);
 }
 
 /* All shard as the last rank is told, and nobody learns of it. */
-static int tied_disagreed(const struct fsdp_env *env,
-                          const struct fsdp_model *model,
-                          const struct fsdp_units *units,
-                          const struct fsdp_options *options,
-                          struct fsdp_sharded **out)
+static int tied_disagreed(struct mutant_told *t, const struct fsdp_env *env)
 {
-    const uint32_t n = model->n_parameters;
+    const uint32_t n = t->model.n_parameters;
     int32_t mine[64] = {0};
     int32_t all[64][64];
 
-    forget_told();
-    told.alias = calloc(n + 1u, sizeof(*told.alias));
-    *out = NULL;
-    if (!told.alias || n > 64 || env->world > 64) {
+    if (n > 64 || env->world > 64) {
         return FSDP_ERR_NOMEM;
     }
-    memcpy(mine, model->parameter_alias, n * sizeof(*mine));
+    memcpy(mine, t->alias, n * sizeof(*mine));
     FSDP_TRY(env->exchange(env->exchange_self, mine, sizeof(mine), all));
-    memcpy(told.alias, all[env->world - 1], n * sizeof(*told.alias));
-    told.model = *model;
-    told.model.parameter_alias = told.alias;
-    return mutant_real.engine.shard(env, &told.model, units, options, out);
+    memcpy(t->alias, all[env->world - 1], n * sizeof(*mine));
+    return FSDP_OK;
 }
 
 static _Thread_local struct fsdp_error *error; /* of tied_unnamed */
@@ -423,13 +381,13 @@ const struct mutant tied_mutants[] = {
      .evidence = "FullyShardedDataParallel without use_orig_params accepts it",
      .kills = "error.tied",
      .shows = {.in = mutant_bad_options},
-     .calls = {.shard = tied_across, .destroy = told_destroy}},
+     .told = tied_across},
     {.name = "tied-disagreed",
      .text = "what is tied is not among what ranks compare",
      .evidence = "a model that is tied after its construction, on some ranks",
      .kills = "error.tied-disagree",
      .shows = {.in = disagrees_on_ties},
-     .calls = {.shard = tied_disagreed, .destroy = told_destroy}},
+     .told = tied_disagreed},
     {.name = "tied-gathered-again",
      .text = "the unit of a tie is gathered for each of its uses",
      .evidence = "a window from use to use instead of around all",
@@ -443,7 +401,7 @@ const struct mutant tied_mutants[] = {
      .kills = "comm.message-size layout.chunk-rule memory.rest-after-shard "
               "tied.counted-once tied.one-value",
      .shows = {.in = trains_ties},
-     .calls = {.shard = tied_ignored, .destroy = told_destroy}},
+     .told = tied_ignored},
     {.name = "tied-lost",
      .text = "the gradient of the second use of a tied parameter is lost",
      .evidence = "a gradient that is looked for under one name",

@@ -38,14 +38,11 @@ static bool is_none_of(const struct replay_reduction *x,
                        struct finding *f)
 {
     const struct mistake right = {.factor = x->factor};
-    struct finding at =
-        finding_at("reduced", part->step, -1, (int64_t)part->rank);
+    struct finding at = finding_at_part("reduced", -1, part);
 
     if (is_as(*x, &right, got, part->n)) {
         return true;
     }
-    at.parameter = part->parameter;
-    at.unit = part->unit;
     for (uint32_t m = 0; m < n; m++) {
         if (is_as(*x, &mistake[m], got, part->n)) {
             return finding_text(f, at, mistake[m].words);

@@ -26,11 +26,9 @@ static bool finite_of_part(const struct expect *e, const struct record *r,
     }
     for (uint64_t i = 0; i < part->n; i++) {
         if (!isfinite(got[i])) {
-            struct finding at = finding_at("local-gradient", part->step,
-                                           part->microbatch, part->rank);
+            struct finding at =
+                finding_at_part("local-gradient", part->microbatch, part);
 
-            at.parameter = part->parameter;
-            at.unit = part->unit;
             at.element = (int64_t)i;
             return finding_bits(f, at, got[i], 0.0f, "not finite");
         }

@@ -150,8 +150,7 @@ static bool is_not(const struct expect *e, const struct record *r,
 {
     const struct replay_optimizer own =
         replay_optimizer_at(e, part->parameter, part->step);
-    struct finding at =
-        finding_at("after", part->step, -1, (int64_t)part->rank);
+    struct finding at = finding_at_part("after", -1, part);
     struct replay_optimizer wrong;
     struct replay_values v;
 
@@ -161,8 +160,6 @@ static bool is_not(const struct expect *e, const struct record *r,
     if (!v.is_stepped || is_step_of(&v, &own, part->n)) {
         return true;
     }
-    at.parameter = part->parameter;
-    at.unit = part->unit;
     for (uint32_t k = 0; mistake(e, part->parameter, part->step, k, &wrong);
          k++) {
         if (is_step_of(&v, &wrong, part->n)) {

@@ -20,8 +20,8 @@
 #include <string.h>
 
 enum {
-    EXPONENT =
-        32 /* 2 to this, times any gradient of a model here, is too large */
+    /* 2 to this, times any gradient of a model here, is too large. */
+    EXPONENT = 32
 };
 
 static bool is_mixed(const struct expect *e)
@@ -210,11 +210,8 @@ static bool cast_of_part(const struct expect *e, const struct record *r,
         const float want = fsdp_round(dtype, held[i]);
 
         if (!(seen[i] == want) && is_neighbour(dtype, seen[i], held[i])) {
-            struct finding at =
-                finding_at("unsharded", part->step, 0, part->rank);
+            struct finding at = finding_at_part("unsharded", 0, part);
 
-            at.parameter = part->parameter;
-            at.unit = part->unit;
             at.element = (int64_t)(part->first + i);
             return finding_bits(f, at, seen[i], want,
                                 "not the shard rounded once, to nearest even");
@@ -314,10 +311,8 @@ static bool fresh_of_part(const struct expect *e, const struct record *r,
         is_new = is_new && seen[i] == fsdp_round(dtype, now[i]);
     }
     if (is_old && !is_new) {
-        struct finding at = finding_at("unsharded", part->step, 0, part->rank);
+        struct finding at = finding_at_part("unsharded", 0, part);
 
-        at.parameter = part->parameter;
-        at.unit = part->unit;
         return finding_text(f, at,
                             "the cast of the weights before the last step");
     }
@@ -383,11 +378,8 @@ static bool overflow_of_part(const struct expect *e, const struct record *r,
 
     for (uint64_t i = 0; got && want && i < part->n; i++) {
         if (isinf(want[i]) && isfinite(got[i])) {
-            struct finding at =
-                finding_at("reduced", part->step, -1, part->rank);
+            struct finding at = finding_at_part("reduced", -1, part);
 
-            at.parameter = part->parameter;
-            at.unit = part->unit;
             at.element = (int64_t)(part->first + i);
             return finding_bits(f, at, got[i], want[i],
                                 "too large for float16, and not an infinity");

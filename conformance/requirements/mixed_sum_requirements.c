@@ -34,7 +34,7 @@ static enum part_is part_is(const struct expect *e, const struct record *r,
                             struct finding *f)
 {
     const float *got = compare_values(r, RECORD_REDUCED, part);
-    struct finding at = finding_at("reduced", part->step, -1, part->rank);
+    struct finding at = finding_at_part("reduced", -1, part);
     struct replay_reduction x;
     const char *why;
     bool right = true;
@@ -50,8 +50,6 @@ static enum part_is part_is(const struct expect *e, const struct record *r,
     }
     why = right ? NULL : replay_misrounded(&x, moment, got, part->n);
     if (why) {
-        at.parameter = part->parameter;
-        at.unit = part->unit;
         (void)finding_text(f, at, why);
     }
     return right ? PART_RIGHT : why ? PART_MISROUNDED : PART_WRONG;
@@ -211,10 +209,8 @@ static bool master_of_part(const struct expect *e, const struct record *r,
         why = replay_rounded_master(&o, &v, dtype, part->n);
     }
     if (why) {
-        struct finding at = finding_at("after", part->step, -1, part->rank);
+        struct finding at = finding_at_part("after", -1, part);
 
-        at.parameter = part->parameter;
-        at.unit = part->unit;
         return finding_text(f, at, why);
     }
     return true;

@@ -66,13 +66,11 @@ static bool is_right(struct replay_reduction x, const float *got, uint64_t n)
 static bool wrong_factor(const struct compare_part *part, float got, float want,
                          struct finding *f)
 {
-    struct finding at = finding_at("reduced", part->step, -1, part->rank);
+    struct finding at = finding_at_part("reduced", -1, part);
     char words[COMPARE_WORDS_BYTES];
     char note[sizeof(f->note)];
     bool simple = compare_factor_words((double)got, (double)want, words);
 
-    at.parameter = part->parameter;
-    at.unit = part->unit;
     (void)snprintf(note, sizeof(note),
                    "all of this part is scaled by another factor%s%s",
                    simple ? ": " : "", simple ? words : "");

@@ -18,6 +18,7 @@
 #include "run/process_state.h"
 #include "run/same_build.h"
 #include "run/worker_batch.h"
+#include "run/worker_ends.h"
 #include "run/worker_folder.h"
 #include "run/worker_ranks.h"
 #include "run/worker_words.h"
@@ -72,23 +73,6 @@ static int run_world(struct worker *w, const struct drive *d,
         ends[r] = ends[0];
     }
     return FSDP_OK;
-}
-
-/* The case then fails where it loads; why is known here alone. */
-static void say_why_nothing_was_saved(uint32_t n,
-                                      const struct world_result *ends)
-{
-    for (uint32_t k = 0; k < n; k++) {
-        if (ends[k].end == WORLD_RETURNED && ends[k].status != FSDP_OK &&
-            ends[k].status != FSDP_ERR_ABORTED) {
-            fprintf(
-                stderr, "fsdp-cts: rank %u of the world that saves: %s: %s\n",
-                k, ends[k].error.where[0] ? ends[k].error.where : "nowhere",
-                ends[k].error.message[0] ? ends[k].error.message
-                                         : fsdp_status_text(ends[k].status));
-            return;
-        }
-    }
 }
 
 /* Whether all ranks' records were written; else w->error is why not. */
@@ -153,28 +137,11 @@ static int save_first(struct worker *w, const struct drive *d)
             &w->ranks, mpi ? WORLD_THREADS : w->o->world, &mesh,
             &(struct rank_body){.d = &saver, .drive = drive_rank}, ends,
             &w->error);
-        say_why_nothing_was_saved(c.ranks, ends);
+        worker_ends_tell_unsaved(c.ranks, ends);
     }
     script_release(&script);
     case_model_release(&model);
     return status;
-}
-
-/* How the ranks of a world ended, in the words of whoever failed first. */
-static void take_end(const struct world_result *end, int32_t *status, char *why,
-                     size_t room)
-{
-    *status = end->end == WORLD_RETURNED ? end->status : FSDP_ERR_INTERNAL;
-    if (why && *status != FSDP_OK) {
-        (void)snprintf(why, room, "%s%s%s",
-                       end->end == WORLD_SIGNALLED ? "a signal"
-                       : end->error.where[0]       ? end->error.where
-                                                   : "",
-                       end->error.message[0] ? ": " : "", end->error.message);
-        for (char *p = why; *p; p++) {
-            *p = *p >= ' ' && *p < 127 ? *p : '?';
-        }
-    }
 }
 
 /* Bytes that the engine needs above what rests, of a rank that has most. */
@@ -210,7 +177,7 @@ static int weigh(struct worker *w, const struct drive *d)
     FSDP_TRY(run_world(w, &again, ends));
     memcpy(w->weight, w->ranks.weight, sizeof(w->ranks.weight));
     for (uint32_t k = 0; k < d->c->ranks; k++) {
-        take_end(&ends[k], &w->weight[k].status, NULL, 0);
+        worker_ends_take(&ends[k], &w->weight[k].status, NULL, 0);
     }
     memset(ends, 0, sizeof(ends));
     again.purpose = DRIVE_TO_BOUND;
@@ -222,8 +189,8 @@ static int weigh(struct worker *w, const struct drive *d)
     }
     for (uint32_t k = 0; k < d->c->ranks; k++) {
         w->weight[k].room = again.room;
-        take_end(&ends[k], &w->weight[k].bounded, w->weight[k].why,
-                 sizeof(w->weight[k].why));
+        worker_ends_take(&ends[k], &w->weight[k].bounded, w->weight[k].why,
+                         sizeof(w->weight[k].why));
     }
     return FSDP_OK;
 }

@@ -12,5 +12,7 @@
 
 /* Reads a text that is right, else the test fails; to be released. */
 void script_test_parse(const char *text, struct script *s);
+/* Draws one, to be released. */
+void script_test_draw(uint32_t generator, uint64_t seed, struct script *s);
 
 #endif

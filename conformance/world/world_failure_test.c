@@ -56,10 +56,12 @@ static void run_in(uint32_t kind, uint32_t timeout_ms,
 }
 
 /* All ranks meet once; then all but the culprit wait in a barrier. */
-static int others_wait(struct world_rank *rank)
+static int others_wait(void *context, struct world_rank *rank)
 {
     float x = 1;
     float sum = 0;
+
+    (void)context;
     FSDP_TRY(world_body_run(rank, FSDP_ALL_REDUCE, 1, &x, &sum));
     if (rank->rank == CULPRIT) {
         return FSDP_OK;
@@ -87,8 +89,7 @@ static void expect_others(const struct world_result *result, uint32_t end,
 
 static int fails(void *context, struct world_rank *rank)
 {
-    (void)context;
-    int status = others_wait(rank);
+    int status = others_wait(context, rank);
     if (rank->rank == CULPRIT) {
         rank->error->status = FSDP_ERR_NOMEM;
         (void)snprintf(rank->error->message, sizeof(rank->error->message),
@@ -119,8 +120,7 @@ static void a_failure_aborts_the_others(void **state)
 
 static int aborts(void *context, struct world_rank *rank)
 {
-    (void)context;
-    FSDP_TRY(others_wait(rank));
+    FSDP_TRY(others_wait(context, rank));
     rank->comm.abort(rank->comm.self, FSDP_ERR_DEVICE);
     rank->comm.abort(rank->comm.self, FSDP_OK);
     return FSDP_OK;
@@ -182,23 +182,20 @@ static void what_cannot_be_read_is_a_failure(void **state)
 
 static int exits(void *context, struct world_rank *rank)
 {
-    (void)context;
-    FSDP_TRY(others_wait(rank));
+    FSDP_TRY(others_wait(context, rank));
     exit(3);
 }
 
 static int crashes(void *context, struct world_rank *rank)
 {
-    (void)context;
-    FSDP_TRY(others_wait(rank));
+    FSDP_TRY(others_wait(context, rank));
     (void)raise(SIGSEGV);
     return FSDP_OK;
 }
 
 static int is_killed(void *context, struct world_rank *rank)
 {
-    (void)context;
-    FSDP_TRY(others_wait(rank));
+    FSDP_TRY(others_wait(context, rank));
     (void)raise(SIGKILL);
     return FSDP_OK;
 }
@@ -226,8 +223,7 @@ static void a_death_aborts_the_others(void **state)
 
 static int hangs(void *context, struct world_rank *rank)
 {
-    (void)context;
-    FSDP_TRY(others_wait(rank));
+    FSDP_TRY(others_wait(context, rank));
     while (pause() < 0) {
     }
     return FSDP_OK;
@@ -251,8 +247,7 @@ static void a_hang_is_ended(void **state)
 
 static int is_slow(void *context, struct world_rank *rank)
 {
-    (void)context;
-    FSDP_TRY(others_wait(rank));
+    FSDP_TRY(others_wait(context, rank));
     world_body_dawdle(rank);
     return FSDP_OK;
 }
@@ -369,12 +364,6 @@ static void disagreement_is_told_to_all(void **state)
     }
 }
 
-static int leaves(void *context, struct world_rank *rank)
-{
-    (void)context;
-    return others_wait(rank);
-}
-
 /* Long before the watchdog: whoever has returned will never come. The first
  * to find out fails, and that may abort the others before they do. */
 static void leaving_early_is_a_mismatch(void **state)
@@ -383,7 +372,7 @@ static void leaving_early_is_a_mismatch(void **state)
     for (uint32_t kind = WORLD_LOCAL; kind <= WORLD_THREADS; kind++) {
         struct world_result result[K];
         uint32_t told = 0;
-        run_in(kind, PATIENT_MS, leaves, result);
+        run_in(kind, PATIENT_MS, others_wait, result);
         for (uint32_t r = 0; r < K; r++) {
             int32_t status = result[r].status;
             assert_int_equal(result[r].end, WORLD_RETURNED);
@@ -465,13 +454,14 @@ static void many_worlds_leave_nothing_behind(void **state)
 {
     (void)state;
     struct world_result result[K];
-    run_in(WORLD_LOCAL, PATIENT_MS, leaves, result);
+    run_in(WORLD_LOCAL, PATIENT_MS, others_wait, result);
     run_in(WORLD_LOCAL, PATIENT_MS, crashes, result);
     uint32_t files = count_entries("/proc/self/fd");
     uint32_t maps = count_lines("/proc/self/maps");
 
     for (uint32_t i = 0; i < 300; i++) {
-        run_in(WORLD_LOCAL, PATIENT_MS, i % 2 == 0 ? leaves : crashes, result);
+        run_in(WORLD_LOCAL, PATIENT_MS, i % 2 == 0 ? others_wait : crashes,
+               result);
     }
 
     assert_int_equal(count_entries("/proc/self/fd"), files);

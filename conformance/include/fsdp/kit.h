@@ -350,6 +350,8 @@ static inline int fsdp_check_plain(const struct fsdp_env *env,
         {!u.reshard_after_forward,
          "reshard_after_forward of a unit is not claimed"},
         {!u.unit_of_parameter, "unit_of_parameter is not claimed"},
+        {model->n_buffers == 0, "buffers are not claimed"},
+        {model->initial != NULL, "initial is NULL: deferred is not claimed"},
     };
 
     for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++) {
@@ -365,14 +367,6 @@ static inline int fsdp_check_plain(const struct fsdp_env *env,
             return fsdp_fail(env, FSDP_ERR_UNSUPPORTED, "shard",
                              "a parameter is frozen, tied, or not float32");
         }
-    }
-    if (model->n_buffers > 0) {
-        return fsdp_fail(env, FSDP_ERR_UNSUPPORTED, "shard",
-                         "buffers are not claimed");
-    }
-    if (!model->initial) {
-        return fsdp_fail(env, FSDP_ERR_UNSUPPORTED, "shard",
-                         "initial is NULL: deferred is not claimed");
     }
     return FSDP_OK;
 }

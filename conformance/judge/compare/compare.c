@@ -24,6 +24,17 @@ struct finding finding_at(const char *stage, int64_t step, int64_t microbatch,
                             .local = -1};
 }
 
+struct finding finding_at_part(const char *stage, int64_t microbatch,
+                               const struct compare_part *part)
+{
+    struct finding at =
+        finding_at(stage, part->step, microbatch, (int64_t)part->rank);
+
+    at.parameter = part->parameter;
+    at.unit = part->unit;
+    return at;
+}
+
 static bool finding_set(struct finding *f, struct finding at, uint32_t form,
                         uint64_t got, uint64_t want, const char *note)
 {

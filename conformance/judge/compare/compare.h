@@ -179,6 +179,9 @@ struct compare_part {
      * (compare_any_nan). */
     bool any_nan;
 };
+/* Where it is, with its parameter and its unit. */
+struct finding finding_at_part(const char *stage, int64_t microbatch,
+                               const struct compare_part *part);
 
 /* Calls `check` for every part that the oracle gives to every rank, for steps
  * [from, to). Empty parts are left out. */

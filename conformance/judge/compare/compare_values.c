@@ -189,20 +189,11 @@ const float *compare_baseline(const struct expect *e, uint32_t stage,
     return compare_values_in_whole(e, e->baseline, 0, stage, part);
 }
 
-static struct finding place_of(const struct compare_part *part, uint32_t stage)
-{
-    struct finding at = finding_at(record_stage_name(stage), part->step,
-                                   part->microbatch, part->rank);
-
-    at.parameter = part->parameter;
-    at.unit = part->unit;
-    return at;
-}
-
 bool compare_missing(const struct compare_part *part, uint32_t stage,
                      struct finding *f)
 {
-    struct finding at = place_of(part, stage);
+    struct finding at =
+        finding_at_part(record_stage_name(stage), part->microbatch, part);
 
     at.element = (int64_t)part->first;
     return finding_count(f, at, 0, part->n,
@@ -233,7 +224,7 @@ bool compare_element(const struct expect *e, const struct compare_part *part,
         fpclassify(want) == FP_ZERO) {
         return true;
     }
-    at = place_of(part, stage);
+    at = finding_at_part(record_stage_name(stage), part->microbatch, part);
     at.element = (int64_t)(part->first + i);
     at.flat = (int64_t)flat;
     if (chunk > 0) {
@@ -253,8 +244,10 @@ bool compare_equal(const struct expect *e, const struct compare_part *part,
         return compare_missing(part, stage, f);
     }
     if (!want) {
-        return finding_missing(f, place_of(part, stage),
-                               "the values to compare with are not recorded");
+        return finding_missing(
+            f,
+            finding_at_part(record_stage_name(stage), part->microbatch, part),
+            "the values to compare with are not recorded");
     }
     for (uint64_t i = 0; i < part->n; i++) {
         if (!compare_element(e, part, stage, i, got[i], want[i], f)) {

@@ -122,12 +122,10 @@ bool bounds_part(const struct expect *e, const struct compare_part *part,
                  uint32_t stage, const float *got, const float *want,
                  uint32_t steps, struct finding *f)
 {
-    struct finding at = finding_at(record_stage_name(stage), part->step,
-                                   part->microbatch, part->rank);
+    struct finding at =
+        finding_at_part(record_stage_name(stage), part->microbatch, part);
     bool weights = stage == RECORD_BEFORE || stage == RECORD_FINAL;
 
-    at.parameter = part->parameter;
-    at.unit = part->unit;
     if (!got) {
         return compare_missing(part, stage, f);
     }

@@ -168,14 +168,12 @@ static bool in_some_order(const struct compare_part *part,
                           const float *got, struct finding *f)
 {
     uint64_t bad;
-    struct finding at = finding_at(record_stage_name(RECORD_REDUCED),
-                                   part->step, -1, part->rank);
+    struct finding at =
+        finding_at_part(record_stage_name(RECORD_REDUCED), -1, part);
 
     if (orders_hold(reduction, got, part->n, &bad)) {
         return true;
     }
-    at.parameter = part->parameter;
-    at.unit = part->unit;
     at.element = (int64_t)(part->first + bad);
     (void)finding_bits(f, at, got[bad], replay_reduced(reduction, bad),
                        "no order of the ranks' gradients gives this");

@@ -99,14 +99,12 @@ bool replay_bound_step(const struct expect *e, const struct record *r,
 {
     struct replay_optimizer o =
         replay_optimizer_at(e, part->parameter, part->step);
-    struct finding at = finding_at(NULL, part->step, -1, part->rank);
+    struct finding at = finding_at_part(NULL, -1, part);
     struct replay_values v;
 
     if (!replay_values_find(e, r, part, &v, f)) {
         return false;
     }
-    at.parameter = part->parameter;
-    at.unit = part->unit;
     for (uint64_t i = 0; i < part->n; i++) {
         if (!check_element(&o, part, &v, i, at, f)) {
             return false;

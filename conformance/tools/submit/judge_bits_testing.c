@@ -138,9 +138,16 @@ struct field {
 static struct field fields[MOST_FIELDS];
 static uint32_t n_fields;
 
-static bool unsharded; /* it is that record which is changed */
-static uint32_t n_requirements;
+static bool unsharded;  /* it is that record which is changed */
 static uint32_t *whole; /* outcomes of the record as it is */
+
+/* Of what no record that is well can come to. */
+static void need(bool is_so)
+{
+    if (!is_so) {
+        abort();
+    }
+}
 
 /* Whom a byte belongs to. */
 static uint32_t field_of(const char *file, const char *name)
@@ -152,9 +159,7 @@ static uint32_t field_of(const char *file, const char *name)
         i++;
     }
     if (i == n_fields) {
-        if (++n_fields > MOST_FIELDS) {
-            abort();
-        }
+        need(++n_fields <= MOST_FIELDS);
         fields[i].file = file;
         (void)snprintf(fields[i].name, FIELD_BYTES, "%s", name);
     }
@@ -229,9 +234,7 @@ static void name_tensors(const char *p, size_t n, uint32_t *to)
     uint64_t header = 0;
     char why[200];
 
-    if (safetensors_open_memory(p, n, &f, why, sizeof(why)) != FSDP_OK) {
-        abort();
-    }
+    need(safetensors_open_memory(p, n, &f, why, sizeof(why)) == FSDP_OK);
     memcpy(&header, p, sizeof(header));
     for (size_t i = 0; i < sizeof(header); i++) {
         to[i] = field_of(file, "(length)");
@@ -242,9 +245,7 @@ static void name_tensors(const char *p, size_t n, uint32_t *to)
         struct record_tensor named;
         const size_t first = n - (size_t)(p + n - (const char *)t->data);
 
-        if (!record_tensor_parse(t->name, &named)) {
-            abort();
-        }
+        need(record_tensor_parse(t->name, &named));
         for (size_t b = 0; b < t->bytes; b++) {
             to[first + b] = field_of(file, record_stage_name(named.stage));
         }
@@ -284,17 +285,14 @@ static uint32_t judge_record(const struct judge_scene *s,
         with.baseline = *r;
         r = &s->record;
     }
-    if (judge_scene_judge(&with, r, 1, &result) != FSDP_OK) {
-        abort();
-    }
+    need(judge_scene_judge(&with, r, 1, &result) == FSDP_OK);
     if (!whole) {
-        n_requirements = result.n_requirements;
-        whole = calloc(n_requirements, sizeof(*whole));
-        for (uint32_t q = 0; whole && q < n_requirements; q++) {
+        whole = calloc(result.n_requirements, sizeof(*whole));
+        for (uint32_t q = 0; whole && q < result.n_requirements; q++) {
             whole[q] = judge_item_at(&result, 0, q)->outcome;
         }
     }
-    for (uint32_t q = 0; q < n_requirements && whole; q++) {
+    for (uint32_t q = 0; q < result.n_requirements && whole; q++) {
         const uint32_t outcome = judge_item_at(&result, 0, q)->outcome;
 
         end = outcome != whole[q] && end == SAME ? (uint32_t)LESS : end;
@@ -374,9 +372,7 @@ static void flip(const struct judge_scene *s, const char *folder,
         if ((*turn)++ % every != 0) {
             continue;
         }
-        if (pwrite(fd, &bad, 1, (off_t)(i / N_BITS)) != 1) {
-            abort();
-        }
+        need(pwrite(fd, &bad, 1, (off_t)(i / N_BITS)) == 1);
         if (record_read(folder, &r, &error) == FSDP_OK) {
             end = judge_record(s, &r, by);
         }
@@ -385,9 +381,7 @@ static void flip(const struct judge_scene *s, const char *folder,
         if (end >= LESS && fields[of[i / N_BITS]].example[0] == '\0') {
             keep_example(&fields[of[i / N_BITS]], name, p, n, i / N_BITS, bad);
         }
-        if (pwrite(fd, p + i / N_BITS, 1, (off_t)(i / N_BITS)) != 1) {
-            abort();
-        }
+        need(pwrite(fd, p + i / N_BITS, 1, (off_t)(i / N_BITS)) == 1);
     }
     (void)close(fd);
     free(of);
@@ -451,13 +445,9 @@ static bool print(uint32_t kinds)
 /* Puts the record into a folder of its own. */
 static void write_all(const char *folder, const struct record *r)
 {
-    if (record_write_case(folder, r, NULL) != FSDP_OK) {
-        abort();
-    }
+    need(record_write_case(folder, r, NULL) == FSDP_OK);
     for (uint32_t k = 0; k < r->n_ranks; k++) {
-        if (record_write_rank(folder, k, &r->rank[k], NULL) != FSDP_OK) {
-            abort();
-        }
+        need(record_write_rank(folder, k, &r->rank[k], NULL) == FSDP_OK);
     }
 }
 

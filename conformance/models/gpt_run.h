@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpt_run.h - what a run of gpt has on its device, and the layers that it goes
+ * through: shared by gpt_compute.c and gpt_layers.c, and by nobody else.
+ */
+#ifndef FSDP_CTS_GPT_RUN_H
+#define FSDP_CTS_GPT_RUN_H
+
+#include "gpt.h"
+
+struct block {
+    float *n1, *stat1; /* norm1 */
+    float *qkv, *o, *stat_o;
+    float *mid;        /* the residual stream behind attention */
+    float *n2, *stat2; /* norm2 */
+    float *up, *act;   /* before and behind GELU */
+    float *end;        /* the residual stream behind the block */
+};
+
+struct workload_run {
+    const struct gpt_model *model;
+    struct compute compute;
+    struct compute_attention attention;
+    struct compute_embedding embedding;
+    uint64_t rows, width;
+    int32_t *host; /* ids, then targets */
+    int32_t *id, *target;
+    float *start; /* the residual stream in front of the first block */
+    struct block *block;
+    float *n, *stat; /* the last norm */
+    float *logits, *row_loss;
+    float *dh, *dn, *d_norm, *d_wide;
+    /* lora: between its two matrices, the gradient there, what they add. */
+    float *low, *d_low, *beside;
+};
+
+/* y = x W + b; the bias is the parameter behind the weight. Of rows, n_in each,
+ * to rows of n_out. */
+int gpt_affine(struct workload_run *run, uint32_t weight, uint64_t n_in,
+               uint64_t n_out, const float *x, float *y);
+/* dx, and the gradients of weight and bias where these are trained. */
+int gpt_affine_backward(struct workload_run *run, uint32_t weight,
+                        uint64_t n_in, uint64_t n_out, const float *x,
+                        const float *dy, float *dx);
+
+/* beta is the parameter behind gamma. */
+int gpt_norm(struct workload_run *run, uint32_t gamma, const float *x, float *y,
+             float *stat);
+/* run->dn is the gradient of the norm's output; dx its input's. */
+int gpt_norm_backward(struct workload_run *run, uint32_t gamma, const float *x,
+                      const float *stat, float *dx);
+/* A block's norm: its input's gradient meets that of the residual stream. */
+int gpt_inner_norm_backward(struct workload_run *run, uint32_t gamma,
+                            const float *x, const float *stat);
+
+/* Of two parameters with one operator: both are frozen (NULL), or neither. */
+int gpt_both_grads(struct compute *c, uint32_t p, uint32_t q, float **dp,
+                   float **dq);
+
+#endif
