@@ -193,7 +193,7 @@ static bool spoil_behind(const struct expect *e, struct record *r, bool rounded)
 {
     for (uint32_t i = 0; i < e->n_events; i++) {
         if (shows_lenient(e, i, rounded) &&
-            compare_spoil_stage(r, RECORD_AFTER, i)) {
+            compare_spoil_step(r, RECORD_AFTER, i)) {
             return true;
         }
     }

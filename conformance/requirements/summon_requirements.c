@@ -70,7 +70,7 @@ static bool values_hold(const struct expect *e, const struct record *r,
 static bool values_spoil(const struct expect *e, struct record *r)
 {
     for (uint32_t i = 0; i < e->n_events; i++) {
-        if (summon_at(e, i) && compare_spoil_stage(r, RECORD_SUMMONED, i)) {
+        if (summon_at(e, i) && compare_spoil_step(r, RECORD_SUMMONED, i)) {
             return true;
         }
     }

@@ -100,7 +100,7 @@ struct driver {
     bool living, ended;        /* a life has begun; its end is noted */
     bool stepping, stepped;    /* a step has begun; its optimizer has run */
     bool goes_on;              /* this life goes on with the record */
-    bool reborn;               /* it begins with a load */
+    bool reborn;               /* it begins with a load of all of it */
     bool by_action;            /* steps of the record are actions */
     uint32_t played;           /* actions */
     bool saving;               /* a checkpoint is being written */

@@ -78,7 +78,7 @@ void play_note_again(struct driver *x)
     struct script_walk ahead = x->walk;
     const struct script_action *next = script_next(&ahead);
 
-    x->reborn = next && next->verb == SCRIPT_LOAD;
+    x->reborn = next && next->verb == SCRIPT_LOAD && !next->lenient;
     x->goes_on = x->by_action || x->reborn;
     for (uint32_t r = 0; !x->goes_on && r < played; r++) {
         give_way(&x->out[r]);

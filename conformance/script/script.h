@@ -63,7 +63,7 @@ enum script_verb {
     SCRIPT_N_DRAWN_VERBS, /* the generator draws those above */
     SCRIPT_BACKWARD_STEP = SCRIPT_N_DRAWN_VERBS, /* set_step */
     SCRIPT_ASSIGN, /* assign, of one parameter or of all; drawn from 4 on */
-    /* Drawn by nobody: summon, as SUMMON of one unit, or on rank 0 alone. */
+    /* summon, as SUMMON of one unit, or on rank 0 alone; drawn from 6 on. */
     SCRIPT_SUMMON_SOME,
     SCRIPT_N_VERBS,
 };
@@ -447,7 +447,7 @@ enum script_call {
     SCRIPT_CALL_ASSIGN_FAR,
     SCRIPT_CALL_ASSIGN_UNKNOWN,
     SCRIPT_CALL_ASSIGN_OF_IGNORED,
-    SCRIPT_N_DRAWN_LAST, /* up to those above; generator 5 all of them */
+    SCRIPT_N_DRAWN_LAST, /* up to those above; generator 5 some more, */
     SCRIPT_CALL_DEFERRED_BEGIN = SCRIPT_N_DRAWN_LAST,
     SCRIPT_CALL_DEFERRED_SAVE,
     SCRIPT_CALL_DEFERRED_UNSHARD_ALL,
@@ -456,7 +456,7 @@ enum script_call {
     SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES,
     SCRIPT_CALL_LAST_RANK_HAS_VALUES,
     SCRIPT_CALL_UNCLAIMED_DEFERRED,
-    SCRIPT_CALL_SUMMON_IN_PASS,
+    SCRIPT_CALL_SUMMON_IN_PASS, /* up to those above; and 6 all of them */
     SCRIPT_CALL_SUMMON_WHILE_OPEN,
     SCRIPT_CALL_SUMMON_UNKNOWN_UNIT,
     SCRIPT_CALL_LOAD_RENAMED,

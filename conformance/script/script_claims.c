@@ -337,9 +337,17 @@ static bool less_for(const struct script *s, const struct script_action *a,
 {
     uint32_t bits = 0;
 
+    if (a->verb == SCRIPT_SAVE) {
+        bits |= a->what && !has(claims, "save-parts") ? SCRIPT_LESS_PARTS : 0;
+        bits |= a->dtype && !has(claims, "save-dtype") ? SCRIPT_LESS_DTYPE : 0;
+    }
     if (a->verb == SCRIPT_SAVE && lacking(form_claims[a->form], claims)) {
-        *less = SCRIPT_LESS_FORM;
+        *less = (uint8_t)(bits | SCRIPT_LESS_FORM);
         return has(claims, "save-sharded");
+    }
+    if (a->verb == SCRIPT_LOAD && a->lenient && !has(claims, "lenient-load")) {
+        *less = SCRIPT_LESS_LENIENT;
+        return has(claims, "load");
     }
     if (lacking(claim_of_verb(a), claims) || allowed_by(a, claims)) {
         return false;

@@ -68,10 +68,18 @@ static void draw_next(struct drawer *d, uint32_t verb)
         break;
     case SCRIPT_AGAIN:
     case SCRIPT_ANEW:
-        if (draw_lacks_values(d) && one_in(d, 2)) {
+        if ((draw_lacks_values(d) || d->state.renamed) && one_in(d, 2)) {
             draw_comes_next(d, SCRIPT_WRONG);
         }
         if (one_in(d, 2)) {
+            draw_comes_next(d, SCRIPT_LOAD);
+        }
+        break;
+    case SCRIPT_WAIT: /* what was saved otherwise is loaded before long */
+        if (draw_has_forms(d) && one_in(d, 3)) {
+            draw_comes_next(d, SCRIPT_WRONG);
+        }
+        if (draw_has_forms(d) && one_in(d, 3)) {
             draw_comes_next(d, SCRIPT_LOAD);
         }
         break;
@@ -147,8 +155,12 @@ static uint32_t any_verb(struct drawer *d)
     const uint32_t drawn =
         draw_has_units(d) ? SCRIPT_N_DRAWN_VERBS - 1 : SCRIPT_REPEAT;
     const uint32_t more = may_step_early(d) ? 2 : draw_has_steps(d) ? 1 : 0;
-    const uint32_t verb = below(d, drawn + more);
+    const uint32_t verb =
+        below(d, drawn + more + (draw_has_forms(d) ? 1u : 0u));
 
+    if (verb == drawn + more) {
+        return SCRIPT_SUMMON_SOME;
+    }
     if (verb >= drawn) {
         return verb == drawn ? SCRIPT_ASSIGN : SCRIPT_BACKWARD_STEP;
     }
@@ -177,7 +189,7 @@ static uint32_t draw_verb(struct drawer *d)
         [SCRIPT_SAVE] = 5,
         [SCRIPT_WAIT] = 15,
         [SCRIPT_LOAD] = 4,
-        [SCRIPT_AGAIN] = 1,
+        [SCRIPT_AGAIN] = draw_has_forms(d) ? 3 : 1,
         [SCRIPT_ANEW] = 2,
         [SCRIPT_WRONG] = 6,
         [SCRIPT_SET] = d->controls ? 12 : 0,
@@ -186,7 +198,8 @@ static uint32_t draw_verb(struct drawer *d)
         [SCRIPT_FREEZE] = d->thaws ? 24 : 0,
         [SCRIPT_THAW] = d->thaws ? 24 : 0,
         [SCRIPT_BACKWARD_STEP] = d->steps_early ? 20 : 0,
-        [SCRIPT_ASSIGN] = draw_has_steps(d) ? 4 : 0};
+        [SCRIPT_ASSIGN] = draw_has_steps(d) ? 4 : 0,
+        [SCRIPT_SUMMON_SOME] = draw_has_forms(d) ? 5 : 0};
 
     if (one_in(d, 16)) {
         return any_verb(d);

@@ -70,6 +70,48 @@ static void draw_save(struct drawer *d, struct script_action *a)
     a->slot = below(d, SCRIPT_MAX_SLOTS);
     a->form = form[below(d, N_OF(form))];
     a->rank0_only = a->form == FSDP_SAVE_FULL && one_in(d, 2);
+    if (!draw_has_forms(d)) {
+        return;
+    }
+    if (one_in(d, 3)) {
+        a->what = 1 + below(d, 2 * FSDP_SAVE_EXTRA - 1);
+    }
+    if (a->form == FSDP_SAVE_FULL && one_in(d, 3)) {
+        a->dtype = one_in(d, 2) ? FSDP_DTYPE_BF16 : FSDP_DTYPE_F16;
+    }
+}
+
+/* Leniently where nothing else is legal, and now and then beside; but not into
+ * a model that would have some values, and others not. */
+static bool draw_lenient(struct drawer *d, uint32_t slot)
+{
+    const struct script_state *s = &d->state;
+    struct script_state then = *s;
+
+    if (!draw_has_forms(d) ||
+        (draw_lacks_values(d) && s->slot[slot].renamed != s->renamed)) {
+        return false;
+    }
+    script_state_take(
+        &then, &(struct script_action){.verb = SCRIPT_LOAD, .slot = slot});
+    return then.why[0] || one_in(d, 4);
+}
+
+/* A parameter has another name in one life of three, and mostly its own again
+ * in the next. */
+static void draw_again(struct drawer *d, struct script_action *a)
+{
+    if (draw_has_forms(d) && one_in(d, d->state.renamed ? 4 : 2)) {
+        a->renamed = 1 + draw_parameter(d);
+    }
+}
+
+static void draw_summon(struct drawer *d, struct script_action *a)
+{
+    const bool all = one_in(d, 3);
+
+    a->unit = all ? FSDP_NO_UNIT : below(d, draw_units(&d->s->c));
+    a->on_rank0 = all || one_in(d, 3);
 }
 
 /* One that has been saved, if there is one. */
@@ -167,6 +209,18 @@ bool draw_lacks_states(const struct drawer *d)
     return (d->state.saved & 1) != 0 && script_lacks_states(&d->state, 0);
 }
 
+/* A load of checkpoint a that is not lenient, where that has other tensors. */
+static bool draw_wrong_load(struct drawer *d, uint32_t *call)
+{
+    const uint32_t now = script_when_at_rest(&d->state);
+
+    *call = (now & SCRIPT_PARTS) != 0     ? SCRIPT_CALL_LOAD_PARTS
+            : (now & SCRIPT_RENAMED) != 0 ? SCRIPT_CALL_LOAD_RENAMED
+            : (now & SCRIPT_ROUNDED) != 0 ? SCRIPT_CALL_LOAD_ROUNDED
+                                          : SCRIPT_N_CALLS;
+    return *call != SCRIPT_N_CALLS && !one_in(d, 3);
+}
+
 /* One that is refused where the script stands, if there is one; where a norm is
  * not finite, a step is set, or replicas have not met, mostly one of these. */
 static void draw_wrong(struct drawer *d, struct script_action *a)
@@ -186,6 +240,9 @@ static void draw_wrong(struct drawer *d, struct script_action *a)
     if (d->state.step_set) {
         a->call = one_in(d, 2) ? SCRIPT_CALL_BACKWARD_STEP_THEN_STEP
                                : SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP;
+        return;
+    }
+    if (draw_has_forms(d) && draw_wrong_load(d, &a->call)) {
         return;
     }
     a->call = one_in(d, 2) ? SCRIPT_CALL_STEP_WITH_PARTIALS
@@ -229,6 +286,13 @@ void draw_what_it_says(struct drawer *d, struct script_action *a)
         break;
     case SCRIPT_LOAD:
         a->slot = draw_saved(d);
+        a->lenient = draw_lenient(d, a->slot);
+        break;
+    case SCRIPT_AGAIN:
+        draw_again(d, a);
+        break;
+    case SCRIPT_SUMMON_SOME:
+        draw_summon(d, a);
         break;
     case SCRIPT_ANEW:
         draw_anew(d, a);
@@ -286,8 +350,16 @@ uint32_t draw_any_call(struct drawer *d)
     const uint32_t n_last =
         draw_has_places(d) ? SCRIPT_CALL_SUMMON_IN_PASS - SCRIPT_N_DRAWN_LAST
                            : 0;
-    uint32_t call =
-        below(d, n_first + n_units + n_steps + n_assigns + n_places + n_last);
+    const uint32_t n_forms = draw_has_forms(d) ? SCRIPT_CALL_LOAD_ROUNDED + 1 -
+                                                     SCRIPT_CALL_SUMMON_IN_PASS
+                                               : 0;
+    const uint32_t n_before =
+        n_first + n_units + n_steps + n_assigns + n_places + n_last;
+    uint32_t call = below(d, n_before + n_forms);
+
+    if (call >= n_before) {
+        return call - n_before + SCRIPT_CALL_SUMMON_IN_PASS;
+    }
 
     /* What is between, and what the list lacks, needs what not every model
      * has: a tie, something ignored, a second unit. */

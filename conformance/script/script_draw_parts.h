@@ -63,6 +63,13 @@ static inline bool draw_has_places(const struct drawer *d)
     return d->s->generator >= 5;
 }
 
+/* From 6 on of units that are summoned, lenient loads, and what a save leaves
+ * out or rounds. */
+static inline bool draw_has_forms(const struct drawer *d)
+{
+    return d->s->generator >= 6;
+}
+
 /* The life that is there, or comes next, has no values yet. */
 static inline bool draw_lacks_values(const struct drawer *d)
 {

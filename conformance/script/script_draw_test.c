@@ -229,6 +229,7 @@ static void test_golden(void **state)
         {3, "cb6cb7351763b179577de5cc3a965ca70cd7aac47c382a1cece28dbc4bf46c9f"},
         {4, "f23f2e396405163bde91729eab66270cb2fb83ac9e5955a62115fd8159e38e20"},
         {5, "398e2c2502000ac8710b8fc1e92b4926b5335e0e9e85dca539cbff65acab0d44"},
+        {6, "6d59338d158258617e0bcba0621c80fab0191cae85e9920de599dd69e0f8023f"},
     };
 
     char *text = text_by(SCRIPT_OLDEST_GENERATOR, 3);

@@ -97,6 +97,28 @@ static bool lessen_assign(struct script_action *a, uint32_t bit)
     return set_count(&a->source, SCRIPT_INITIAL);
 }
 
+static bool set_no(bool *flag)
+{
+    const bool was = *flag;
+
+    *flag = false;
+    return was;
+}
+
+/* Shards are not rounded. */
+static bool lessen_save(struct script_action *a, uint32_t bit)
+{
+    if (bit == SCRIPT_LESS_PARTS) {
+        return set_count(&a->what, 0);
+    }
+    if (bit == SCRIPT_LESS_DTYPE) {
+        return set_count(&a->dtype, FSDP_DTYPE_NONE);
+    }
+    a->rank0_only = false;
+    a->dtype = FSDP_DTYPE_NONE;
+    return set_count(&a->form, FSDP_SAVE_SHARDED);
+}
+
 static bool lessen_anew(struct script_action *a, uint32_t bit)
 {
     if (bit == SCRIPT_LESS_WORLD) {
@@ -121,9 +143,14 @@ static bool lessen(const struct script *s, struct script_action *a,
     case SCRIPT_CLIP:
         return bit <= SCRIPT_LESS_STRICT && lessen_clip(a, bit);
     case SCRIPT_SAVE:
-        a->rank0_only = a->rank0_only && bit != SCRIPT_LESS_FORM;
-        return bit == SCRIPT_LESS_FORM &&
-               set_count(&a->form, FSDP_SAVE_SHARDED);
+        return bit <= SCRIPT_LESS_DTYPE && lessen_save(a, bit);
+    case SCRIPT_LOAD:
+        return bit == SCRIPT_LESS_LENIENT && set_no(&a->lenient);
+    case SCRIPT_AGAIN:
+        return bit == SCRIPT_LESS_NAME && set_count(&a->renamed, 0);
+    case SCRIPT_SUMMON_SOME:
+        return bit == SCRIPT_LESS_RANK0 && a->unit != FSDP_NO_UNIT &&
+               set_no(&a->on_rank0);
     case SCRIPT_ASSIGN:
         return bit <= SCRIPT_LESS_SOURCE && lessen_assign(a, bit);
     case SCRIPT_ANEW:

@@ -2,10 +2,10 @@
 /*
  * script_mask.h - what is kept of a drawn script, and its id.
  *
- *     script.5.77                   drawn by generator 5 from the seed 77
- *     script.5.77.9f-2              of its actions those with the numbers 1 to
+ *     script.6.77                   drawn by generator 6 from the seed 77
+ *     script.6.77.9f-2              of its actions those with the numbers 1 to
  *                                   5 and 8; plain: bit 1
- *     script.5.77.9f-2-8            and the first one that is kept says less
+ *     script.6.77.9f-2-8            and the first one that is kept says less
  *
  * What is kept is a mask: which actions, which plain choices in place of the
  * header's, and by how much each action says less. Any mask is of a legal
@@ -67,6 +67,11 @@ enum script_less {
     SCRIPT_LESS_SLICE = 1,   /* assign: all of a parameter at once */
     SCRIPT_LESS_SOURCE = 2,  /* what it began with */
     SCRIPT_LESS_FORM = 1,    /* save: sharded */
+    SCRIPT_LESS_PARTS = 2,   /* all of it */
+    SCRIPT_LESS_DTYPE = 4,   /* parameters as they are */
+    SCRIPT_LESS_LENIENT = 1, /* load: not lenient */
+    SCRIPT_LESS_NAME = 1,    /* again: all have their names */
+    SCRIPT_LESS_RANK0 = 1,   /* summon: of one unit, on every rank */
     SCRIPT_LESS_WORLD = 1,   /* anew: the same world */
     SCRIPT_LESS_PROCESS = 2, /* again in its place */
     SCRIPT_LESS_TEN = 1,     /* repeat: at most 10 times */

@@ -118,9 +118,12 @@ static void test_bits(void **state)
         assert_true((less[SCRIPT_EVAL][k] > 10) == (k != 0));
         assert_true((less[SCRIPT_STEP][k] > 10) == (k < 3));
         assert_true((less[SCRIPT_CLIP][k] > 10) == (k < 3));
-        assert_true((less[SCRIPT_SAVE][k] > 10) == (k < 1));
+        assert_true((less[SCRIPT_SAVE][k] > 10) == (k < 3));
         assert_true((less[SCRIPT_ANEW][k] > 10) == (k < 2));
         assert_true((less[SCRIPT_REPEAT][k] > 10) == (k < 2));
+        assert_true((less[SCRIPT_LOAD][k] > 10) == (k < 1));
+        assert_true((less[SCRIPT_AGAIN][k] > 10) == (k < 1));
+        assert_true((less[SCRIPT_SUMMON_SOME][k] > 10) == (k < 1));
         assert_int_equal(less[SCRIPT_LOOK][k], 0);
     }
 }
@@ -133,7 +136,7 @@ static const char *const refused[][2] = {
     {"script.1", "a drawn script is"},
     {"script.2.", "a drawn script is"},
     {"script.2.x", "a drawn script is"},
-    {"script.1.7", "generator 1 drew it, and 2 to 5 draw here"},
+    {"script.1.7", "generator 1 drew it, and 2 to 6 draw here"},
     {"script.2.18446744073709551616", "a drawn script is"},
     {"script.2.07", "what it keeps is that of script.2.7"},
     {"script.2.7 ", "behind the seed is .ACTIONS-PLAIN"},

@@ -41,17 +41,29 @@ static bool has_some(const struct script_state *s, uint64_t units)
                                 : units == UINT64_MAX;
 }
 
-/* What checkpoint a lacks, or has otherwise. */
+/* Why the whole checkpoint a must be refused: there is one reason, or of
+ * several the one that is found first. */
 static uint32_t of_slot(const struct script_state *s)
 {
-    const uint32_t what = s->slot[0].what;
+    const uint32_t tensors =
+        FSDP_SAVE_PARAMETERS | FSDP_SAVE_STATES | FSDP_SAVE_BUFFERS;
+    const uint32_t what = s->slot[0].what ? s->slot[0].what : tensors;
+    const bool has_parameters = (what & FSDP_SAVE_PARAMETERS) != 0;
+    const bool all = (~what & tensors) == 0 && s->slot[0].dtype == 0;
 
-    return (what != 0 && (what & FSDP_SAVE_PARAMETERS) == 0 ? SCRIPT_PARTS
-                                                            : 0) |
-           (s->slot[0].dtype != 0 &&
-                    (what == 0 || (what & FSDP_SAVE_PARAMETERS) != 0)
-                ? SCRIPT_ROUNDED
-                : 0);
+    if (s->slot[0].renamed != s->renamed) {
+        return s->slot[0].local                 ? 0
+               : !has_parameters                ? SCRIPT_PARTS
+               : all && script_has_states(s, 0) ? SCRIPT_RENAMED
+                                                : 0;
+    }
+    if (all) {
+        return script_lacks_states(s, 0) ? SCRIPT_STATELESS : 0;
+    }
+    return s->slot[0].local   ? 0
+           : !has_parameters  ? SCRIPT_PARTS
+           : s->slot[0].dtype ? SCRIPT_ROUNDED
+                              : 0;
 }
 
 uint32_t script_when_at_rest(const struct script_state *s)
@@ -75,14 +87,7 @@ uint32_t script_when_at_rest(const struct script_state *s)
                : 0;
     now |=
         (s->saved & 1) != 0 && s->saving == SCRIPT_NO_SLOT ? SCRIPT_SAVED : 0;
-    now |= (now & SCRIPT_SAVED) != 0 && script_lacks_states(s, 0)
-               ? SCRIPT_STATELESS
-               : 0;
-    now |= (now & SCRIPT_SAVED) != 0 && !s->slot[0].local &&
-                   s->slot[0].renamed != s->renamed
-               ? SCRIPT_RENAMED
-               : 0;
-    now |= (now & SCRIPT_SAVED) != 0 && !s->slot[0].local ? of_slot(s) : 0;
+    now |= (now & SCRIPT_SAVED) != 0 ? of_slot(s) : 0;
     now |= s->hurt == SCRIPT_HURT && s->reduced && !s->pending
                ? SCRIPT_NOT_FINITE
                : 0;

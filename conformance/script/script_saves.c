@@ -51,6 +51,12 @@ static bool is_partial(const struct script_state *s, uint32_t slot)
     return s->slot[slot].what != 0 && (~s->slot[slot].what & tensors) != 0;
 }
 
+static bool lacks_parameters(const struct script_state *s, uint32_t slot)
+{
+    return s->slot[slot].what != 0 &&
+           (s->slot[slot].what & FSDP_SAVE_PARAMETERS) == 0;
+}
+
 static bool other_names(const struct script_state *s, uint32_t slot)
 {
     return s->slot[slot].renamed != s->renamed || is_partial(s, slot);
@@ -93,7 +99,8 @@ void script_load(struct script_state *s, const struct script_action *a)
         "what another world had is not known here: without `lenient`");
     script_drop_gradients(s);
     s->kept = false;
-    s->empty = s->empty && other_names(s, a->slot);
+    s->empty = s->empty && (s->slot[a->slot].renamed != s->renamed ||
+                            lacks_parameters(s, a->slot));
     s->hurt_values =
         (a->lenient && s->hurt_values) || (s->broken >> a->slot & 1) != 0;
 }

@@ -258,6 +258,8 @@ struct record_tensor *compare_tensor_to_spoil(struct record *r, uint32_t stage,
                                               uint32_t step);
 /* Flips the last bit of its first value. */
 bool compare_spoil_stage(struct record *r, uint32_t stage, uint32_t step);
+/* The same of this step alone. */
+bool compare_spoil_step(struct record *r, uint32_t stage, uint32_t step);
 /* The same of a parameter that is trained, if there is one: what is frozen is
  * not compared by all. */
 bool compare_spoil_trained(const struct expect *e, struct record *r,

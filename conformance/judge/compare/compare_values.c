@@ -351,6 +351,22 @@ bool compare_spoil_stage(struct record *r, uint32_t stage, uint32_t step)
     return spoil_tensor(compare_tensor_to_spoil(r, stage, step));
 }
 
+bool compare_spoil_step(struct record *r, uint32_t stage, uint32_t step)
+{
+    for (uint32_t k = r->n_ranks; k > 0; k--) {
+        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
+
+        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
+            struct record_tensor *t = &rank->tensor[i];
+
+            if (t->stage == stage && t->step == step && t->n > 0 && t->data) {
+                return spoil_tensor(t);
+            }
+        }
+    }
+    return false;
+}
+
 bool compare_spoil_trained(const struct expect *e, struct record *r,
                            uint32_t stage, uint32_t step)
 {
