@@ -82,6 +82,10 @@ static void drop(const struct drawn *d, const struct script *drawn,
             (a->verb == SCRIPT_WRONG || a->verb == SCRIPT_CLIP)) {
             m->actions &= ~(1ull << i);
         }
+        if (!has(&d->adapter, "unit-factors") && a->verb == SCRIPT_SET &&
+            a->knob == FSDP_KNOB_PREDIVIDE_FACTOR) {
+            m->actions &= ~(1ull << i);
+        }
         if (!has(&d->adapter, "in-pass") &&
             (a->verb == SCRIPT_PASS || a->verb == SCRIPT_EVAL)) {
             m->less[i] |=
