@@ -6,6 +6,7 @@ import contextlib
 
 import torch
 import torch.distributed as dist
+from torch.distributed import _functional_collectives as functional
 
 from adapter_script import edited
 
@@ -97,6 +98,9 @@ class Look:
         if self.agreeing and kind == "all-reduce" and n <= 4:
             return
         dim = self.groups.get(group, "world")
+        if kind == "broadcast" and \
+                dist.get_world_size(group) == self.case.ranks:
+            dim = "world"
         name = {torch.float32: "f32", torch.bfloat16: "bf16",
                 torch.float16: "f16", torch.int32: "i32", torch.int64: "i64",
                 torch.uint8: "u8"}.get(dtype, "none")
@@ -113,26 +117,29 @@ class Look:
 
 def watch_collectives(look):
     """Puts a look in front of torch.distributed's collectives, under all names
-    that versions of it have. Asynchronous ones that are spoiled are waited
-    for."""
+    that versions of it have, and of DTensor's. Asynchronous ones that are
+    spoiled are waited for."""
 
-    def replaced(name, kind, pick):
-        real = getattr(dist, name, None)
+    def replaced(name, kind, pick, module=dist):
+        real = getattr(module, name, None)
         if real is None:
             return
 
         def call(*args, **kwargs):
             if look.inside:
                 return real(*args, **kwargs)
-            group = kwargs.get("group")
+            group = kwargs.get(
+                "group", args[0] if name == "_broadcast_coalesced" else None)
+            if isinstance(group, tuple):  # a mesh, and which dimension of it
+                group = group[0].get_group(group[1])
             output, source, n = pick(args, kwargs)
             look.saw(kind, group, n, source.dtype)
             look.inside = True
             try:
-                if kind != "all-gather":
+                if "reduce" in kind:
                     look.spoil_input(source)
                 work = real(*args, **kwargs)
-                if kind != "all-gather" and look.fault == "no-average":
+                if "reduce" in kind and look.fault == "no-average":
                     if work is not None:
                         work.wait()
                     look.spoil_output(output, group)
@@ -140,7 +147,7 @@ def watch_collectives(look):
             finally:
                 look.inside = False
 
-        setattr(dist, name, call)
+        setattr(module, name, call)
 
     def argument(args, kwargs, i, *names):
         for name in names:
@@ -161,6 +168,25 @@ def watch_collectives(look):
         tensor = argument(args, kwargs, 0, "tensor")
         return tensor, tensor, tensor.numel()
 
+    def send(args, kwargs):
+        tensor = argument(args, kwargs, 0, "tensor")
+        return tensor, tensor, tensor.numel()
+
+    def send_several(args, kwargs):
+        tensors = argument(args, kwargs, 1, "tensors")
+        return None, tensors[0], sum(t.numel() for t in tensors)
+
+    def gather_again(args, kwargs):
+        source = argument(args, kwargs, 0, "self", "input")
+        return None, source, source.numel()
+
+    for name in ("all_gather_single", "all_gather_tensor"):
+        replaced(name, "all-gather", gather_again, functional)
+    replaced("broadcast", "broadcast", send)
+    replaced("_broadcast_coalesced", "broadcast", send_several)
+    # What it is of is no tensor: an object, in bytes.
+    replaced("broadcast_object_list", "broadcast",
+             lambda *_: (None, torch.empty(1, dtype=torch.uint8), 1))
     for name in ("all_gather_single", "all_gather_into_tensor", "all_gather",
                  "_all_gather_base"):
         replaced(name, "all-gather", gather)

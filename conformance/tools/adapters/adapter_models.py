@@ -231,6 +231,15 @@ def weights_of(model):
             for name, p in leaf.index.items()}
 
 
+def tie_again(model):
+    """Where each name was given a tensor of its own, on another device."""
+    made = {}
+    for leaf in leaves_of(model):
+        for name, p in leaf.index.items():
+            w = made.setdefault(leaf.case.original(p), getattr(leaf, name))
+            setattr(leaf, name, w)
+
+
 def numel(case, p):
     return math.prod(case.parameters[p]["shape"])
 

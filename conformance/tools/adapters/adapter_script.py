@@ -9,10 +9,11 @@ import math
 import os
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
-from adapter_models import STATES
+from adapter_models import STATES, numel
 
 ALL = "all"
 
@@ -33,6 +34,8 @@ class Action:
     value: float = 0.0
     slot: str = ""
     form: str = ""
+    source: str = ""  # of values that are given
+    rank0: bool = False  # whether it alone is shown them
 
 
 @dataclass
@@ -110,6 +113,11 @@ def action_of(line, turn):
         return Action(verb, slot=words[0], form=" ".join(words[1:]))
     if verb == "sync":
         return Action(verb, sync=words[0] == "on")
+    if verb == "assign":
+        return Action(verb, number=number_or_all(words[0]), source=words[1])
+    if verb == "summon" and words:
+        return Action("summon_some", number=number_or_all(words[0]),
+                      rank0="rank0" in words)
     if verb in ("zero", "look", "summon", "again"):
         return Action(verb)
     raise ValueError(f"no adapter plays '{line}'")
@@ -143,6 +151,17 @@ def read_script(text):
         settings[word] = rest
     lines = lines[begin + 1:]
     return Script(settings, list(play_out(lines)))
+
+
+def values_of_number(number, p, n):
+    """What an `assign` gives of a number, as the suite does."""
+    x = np.uint64((number << 40) + (p << 32)) + np.arange(n, dtype=np.uint64)
+    x += np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    x ^= x >> np.uint64(31)
+    low = (x & np.uint64(255)).astype(np.int32) - 128
+    return low.astype(np.float32) * np.float32(2.0 ** -10)
 
 
 def edited(gradient, edits, rank, ranks, parameter, n_parameters):
@@ -201,6 +220,7 @@ class ScriptedRun:
         self.life, self.engine, self.exchange = life, life.engine, exchange
         self.script = read_script(life.case.script_text)
         self.at = 0
+        self.life.rank0 = "rank0" in self.script.settings
         self.scaler = self.make_scaler()
         self.slots = {}  # what was saved
 
@@ -296,6 +316,34 @@ class ScriptedRun:
     def play_summon(self, a):
         self.life.summon(self.at)
 
+    def play_summon_some(self, a):
+        """One unit, or all on rank 0 alone, or both."""
+        life, case = self.life, self.life.case
+        unit = None if a.number == ALL else a.number
+        with self.engine.summon_unit(life, unit, a.rank0) as whole:
+            for p, w in sorted(whole.items()):
+                if (unit is None or case.unit_of(p) == unit) and \
+                        not (a.rank0 and life.rank):
+                    life.show_parameter(self.at, p, w)
+
+    def values_for(self, source, p):
+        """Of the whole parameter."""
+        case = self.life.case
+        if source == "summoned":
+            return self.life.shown[p]
+        said = case.parameters[p]
+        values = case.weights[said["name"]] if source == "initial" else \
+            values_of_number(int(source), p, numel(case, p))
+        return torch.from_numpy(values.reshape(said["shape"]).copy())
+
+    def play_assign(self, a):
+        """The first name of a tie is given values last."""
+        case = self.life.case
+        which = range(len(case.parameters)) if a.number == ALL else [a.number]
+        self.engine.assign(self.life, {
+            case.original(p): self.values_for(a.source, p)
+            for p in reversed(which)})
+
     def play_unshard(self, a):
         """All at once is shown by a summon alone."""
         if a.number == ALL:
@@ -330,6 +378,7 @@ class ScriptedRun:
         """What is loaded at once begins with nothing."""
         following = self.script.actions[self.at + 1:self.at + 2]
         self.life.begin(blank=[f.verb for f in following] == ["load"])
+        self.life.record.shard_sequence = self.life.record.mark()
         self.set_numbers()
 
     def play_save(self, a):

@@ -147,6 +147,8 @@ class Rank:
         if "live-bytes" in engine.claims and device == "cpu":
             self.memory = Memory(lambda: engine.owned(self))
         self.model = self.optimizer = None
+        self.rank0 = False  # whether it alone has initial values
+        self.shown = {}  # whole parameters, when all were there last
 
     def show(self, stage, step):
         for piece in self.engine.pieces(self):
@@ -229,8 +231,13 @@ class Rank:
 
     def show_whole(self, step, unit=None):
         for p, w in sorted(weights_of(self.model).items()):
+            if unit is None:
+                self.shown[p] = w.detach().clone()
             if unit is None or self.case.unit_of(p) == unit:
-                self.record.tensor("summoned", step, 0, p, 0, values_of(w))
+                self.show_parameter(step, p, w)
+
+    def show_parameter(self, step, p, w):
+        self.record.tensor("summoned", step, 0, p, 0, values_of(w))
 
     def begin(self, blank=False):
         """Blank: what is not loaded then is no number."""
@@ -238,6 +245,7 @@ class Rank:
         plain = Model(self.built_as, self.look).to(self.device)
         if self.built_as.modules is not self.case.modules:
             plain.unit_modules = {0: plain}
+        blank = blank or self.rank0 and self.rank > 0
         for w in plain.parameters() if blank else ():
             w.data.fill_(math.nan)
         self.names, self.reduces = names_of(plain), True
@@ -247,6 +255,7 @@ class Rank:
 
     def end(self):
         self.model = self.optimizer = None
+        self.shown = {}
         self.engine.leave()
         for _ in range(2):  # modules and what shards them know each other,
             gc.collect()  # partly by autograd's nodes, which go last

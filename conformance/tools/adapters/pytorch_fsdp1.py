@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch FSDP1 (FullyShardedDataParallel) as an engine of the suite."""
 
+import contextlib
 import inspect
 import sys
 import warnings
@@ -19,7 +20,7 @@ try:
         ShardingStrategy, StateDictType,
     )
     from torch.distributed.fsdp import _runtime_utils, _unshard_param_utils
-    from torch.distributed.fsdp import fully_sharded_data_parallel
+    from torch.distributed.fsdp import _init_utils, fully_sharded_data_parallel
     from torch.distributed.fsdp._flat_param import FlatParamHandle
     from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 except ImportError as lacks:
@@ -36,6 +37,7 @@ except ImportError:  # an earlier release: nothing is claimed of saves
 
 from adapter_checkpoint import by_parameter
 from adapter_memory import FULL, STAGING, owned_by_flat, states_of
+from adapter_models import weights_of
 from adapter_ranks import main
 from adapter_torch import Engine, Piece, dtypes_of, pieces_of_flat
 from flat_faults import FlatFaults
@@ -230,6 +232,7 @@ class Fsdp1(Engine):
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
         "frozen", "thaw", "shared", "recompute", "scripts", *SCALED,
+        "rank0-initial", "assign", "summon",
         *SAVED, *MEASURED,
     ]
 
@@ -308,24 +311,30 @@ class Fsdp1(Engine):
         self.keeps_parameters = self.tells_apart(case)
         if life.fault == "no-reshard":
             name = WITHOUT_RESHARD.get(name, name)
+        if life.rank0 and life.device == "cpu":  # it wants a GPU there
+            _init_utils._check_module_states_for_sync_module_states = len
 
-        def wrap(module):
-            return Fsdp(module, sharding_strategy=STRATEGY[name],
-                        device_mesh=self.mesh, mixed_precision=policy(case),
-                        use_orig_params=self.keeps_parameters,
-                        forward_prefetch=case.prefetch_forward > 0,
-                        device_id=torch.device(life.device))
+        def wrap(module, unit):
+            life.look.unit = unit  # whose values are sent
+            wrapped = Fsdp(module, sharding_strategy=STRATEGY[name],
+                           device_mesh=self.mesh, mixed_precision=policy(case),
+                           use_orig_params=self.keeps_parameters,
+                           forward_prefetch=case.prefetch_forward > 0,
+                           sync_module_states=life.rank0,
+                           device_id=torch.device(life.device))
+            life.look.unit = "none"
+            return wrapped
 
         for unit, module in plain.unit_modules.items():
             if module is plain:
                 continue
             for i, block in enumerate(plain.blocks):
                 if block is module:
-                    plain.blocks[i] = wrap(module)
+                    plain.blocks[i] = wrap(module, unit)
                     plain.blocks[i]._handle.unit = unit
         if self.tie_over_wrappers and case.is_tied:
-            plain.blocks[-1] = wrap(plain.blocks[-1])
-        model = wrap(plain)
+            plain.blocks[-1] = wrap(plain.blocks[-1], "none")
+        model = wrap(plain, case.modules[0]["unit"])
         if model._handle is not None:
             model._handle.unit = case.modules[0]["unit"]
         group = model.process_group
@@ -351,6 +360,24 @@ class Fsdp1(Engine):
 
     def summon(self, life):
         return Fsdp.summon_full_params(life.model, writeback=False)
+
+    @contextlib.contextmanager
+    def summon_unit(self, life, unit, rank0=False):
+        """Of a unit its own parameters, not those of units inside of it."""
+        module = life.model
+        if unit is not None:
+            module = next(m for m in module.modules() if isinstance(m, Fsdp)
+                          and getattr(m._handle, "unit", None) == unit)
+        with Fsdp.summon_full_params(module, recurse=unit is None,
+                                     rank0_only=rank0, writeback=False):
+            yield {p: w.detach() for p, w in weights_of(life.model).items()}
+
+    def assign(self, life, values):
+        with Fsdp.summon_full_params(life.model, writeback=True):
+            weights = weights_of(life.model)
+            for p, value in values.items():
+                with torch.no_grad():
+                    weights[p].copy_(value)
 
     def scaler(self, life, **options):
         """GradScaler alone lets ranks disagree about infinities."""

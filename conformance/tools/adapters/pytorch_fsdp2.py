@@ -21,19 +21,22 @@ except ImportError as lacks:
     sys.exit(f"pytorch-fsdp2: PyTorch {torch.__version__}: {lacks}")
 
 try:
+    from torch.distributed import _state_dict_utils
     from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
     from torch.distributed.checkpoint.state_dict import (
-        StateDictOptions, get_state_dict, set_model_state_dict,
-        set_optimizer_state_dict, set_state_dict,
+        StateDictOptions, get_model_state_dict, get_state_dict,
+        set_model_state_dict, set_optimizer_state_dict, set_state_dict,
     )
-    SAVED = ["save-sharded", "save-full", "load"]
+    SAVED = ["save-sharded", "save-full", "load", "rank0-initial", "assign",
+             "summon"]
 except ImportError:  # an earlier release: nothing is claimed of saves
     SAVED = []
 
-from adapter_checkpoint import by_parameter
+from adapter_checkpoint import by_parameter, names_of
 from adapter_memory import (
     FULL, GRAD_FULL, GRAD_SHARD, SHARD, local, states_of,
 )
+from adapter_models import tie_again, weights_of
 from adapter_ranks import main
 from adapter_script import ALL
 from adapter_torch import Engine, Piece, dtypes_of
@@ -251,6 +254,11 @@ class Fsdp2(Engine):
         self.units = plain.unit_modules
         self.knobs = {unit: {"sync": True, "all-reduce": True}
                       for unit in self.units}
+        state = {}
+        if life.rank0:
+            state = plain.state_dict() if life.rank == 0 else {}
+            plain.to("meta")
+            tie_again(plain)
         order = sorted(plain.unit_modules, reverse=True)  # the root is last
         for unit in order:
             module = plain.unit_modules[unit]
@@ -261,6 +269,9 @@ class Fsdp2(Engine):
                 group.unit = unit
         if plain not in plain.unit_modules.values():
             fully_shard(plain, mesh=self.mesh, reshard_after_forward=reshard)
+        if life.rank0:
+            life.model = plain
+            self.send_initial(life, state)
         self.run_ahead(case)
         if case.divide_factor:
             for module in plain.modules():
@@ -321,6 +332,42 @@ class Fsdp2(Engine):
         """gloo has no PREMUL_SUM: ranks add up, and that is divided."""
         module.set_force_sum_reduction_for_comms(self.sums)
         module.set_gradient_divide_factor(factor)
+
+    @contextlib.contextmanager
+    def summon_unit(self, life, unit, rank0=False):
+        """On rank 0 alone it is a state dict, gathered tensor by tensor."""
+        if not rank0:
+            self.units[unit].unshard()
+            yield weights_of(life.model)
+            self.units[unit].reshard()
+            return
+        module = life.model if unit is None else self.units[unit]
+        names = life.names if unit is None else names_of(module)
+        state = get_model_state_dict(module, options=StateDictOptions(
+            full_state_dict=True, cpu_offload=True))
+        yield {p: state[name] for name, p in names.items() if name in state}
+
+    def assign(self, life, values):
+        """Each rank takes its own part of whole tensors; others stay."""
+        state = {name: values[p] for name, p in life.names.items()
+                 if p in values}
+        set_model_state_dict(life.model, state, options=StateDictOptions(
+            full_state_dict=True, strict=False))
+
+    def send_initial(self, life, state):
+        """From rank 0, into a model that has been sharded without values."""
+        look, real = life.look, _state_dict_utils._broadcast_tensors
+
+        def send(whole, own, keys, *args):
+            look.unit = life.case.unit_of(life.names[keys[0]])
+            real(whole, own, keys, *args)
+            look.unit = "none"
+
+        _state_dict_utils._broadcast_tensors = send
+        life.model.to_empty(device=life.device)
+        set_model_state_dict(life.model, state, options=StateDictOptions(
+            full_state_dict=True, broadcast_from_rank0=True))
+        _state_dict_utils._broadcast_tensors = real
 
     def unshard_unit(self, life, unit):
         self.units[unit].unshard()
