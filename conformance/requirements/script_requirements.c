@@ -392,6 +392,7 @@ const struct requirement script_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .needs = "run.shows-every-step checkpoint.export-dtype",
+     .beside_training = true,
      .claim = "save-dtype",
      .profile = PROFILE_BITS,
      .applies = looks_at_rounded,
