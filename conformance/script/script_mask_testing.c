@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "script/script_draw_parts.h"
 #include "script/script_mask_testing.h"
 
 #include <stdlib.h>
@@ -50,6 +51,22 @@ void mask_test_same(const struct script *a, const struct script *b)
     free(other);
 }
 
+/* Whatever model is left has what the actions name. */
+static void names_what_there_is(const struct script *s, uint64_t seed)
+{
+    const uint32_t n = draw_parameters(&s->c);
+
+    for (uint32_t i = 0; i < s->n_actions; i++) {
+        const struct script_action *a = &s->action[i];
+
+        if (a->renamed > n ||
+            (a->parameter != SCRIPT_ALL && a->parameter >= n)) {
+            fail_msg("seed %llu: action %u names a parameter beyond %u",
+                     (unsigned long long)seed, i + 1, n);
+        }
+    }
+}
+
 void mask_test_holds(uint64_t seed, const struct script *s,
                      const struct script_mask *mask)
 {
@@ -63,6 +80,7 @@ void mask_test_holds(uint64_t seed, const struct script *s,
 
     assert_int_equal(script_masked(s, mask, &kept, &left, &error), FSDP_OK);
     mask_test_legal(&kept, seed);
+    names_what_there_is(&kept, seed);
     assert_int_equal(left.actions & ~mask->actions, 0);
     assert_int_equal(left.plain & ~mask->plain, 0);
     assert_int_equal(script_masked(s, &left, &other, &again, &error), FSDP_OK);

@@ -89,6 +89,9 @@ static void fit_units(struct script *s)
             a->parameter >= parameters) {
             a->parameter %= parameters;
         }
+        if (a->renamed > parameters) { /* from 1 */
+            a->renamed = 1 + (a->renamed - 1) % parameters;
+        }
     }
     for (uint32_t i = 0; i < s->n_inside; i++) {
         if (s->inside[i].by_hand != 0 && s->inside[i].unit >= units) {
