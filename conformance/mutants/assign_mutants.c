@@ -180,26 +180,21 @@ static int any_range(struct fsdp_sharded *s, uint32_t p, uint64_t first,
 
 /* ---- Which cases show it ------------------------------------------------- */
 
-static bool plays(const struct run_case *c, const char *script)
-{
-    return strcmp(c->script, script) == 0 && strcmp(c->workload, "mlp") == 0 &&
-           c->prefetch_forward == 0 && c->strategy == CASE_FULL_SHARD;
-}
-
 static bool rewrites(const struct run_case *c)
 {
-    return plays(c, "rewrite") && c->optimizer == FSDP_OPTIMIZER_ADAMW;
+    return mutant_plays_sharded(c, "rewrite") &&
+           c->optimizer == FSDP_OPTIMIZER_ADAMW;
 }
 
 /* Elements that do not divide. */
 static bool keeps(const struct run_case *c)
 {
-    return plays(c, "rewrite-kept");
+    return mutant_plays_sharded(c, "rewrite-kept");
 }
 
 static bool is_refused(const struct run_case *c)
 {
-    return plays(c, "rewrite-refused");
+    return mutant_plays_sharded(c, "rewrite-refused");
 }
 
 const struct mutant assign_mutants[] = {

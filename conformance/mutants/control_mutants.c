@@ -281,19 +281,14 @@ static int set_unnamed(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
 
 /* ---- Cases that show them ------------------------------------------------ */
 
-static bool plays(const struct run_case *c, const char *script)
-{
-    return strcmp(c->script, script) == 0 && strcmp(c->workload, "mlp") == 0;
-}
-
 static bool syncs_some(const struct run_case *c)
 {
-    return plays(c, "sync-some") && c->ranks > 1;
+    return mutant_plays_mlp(c, "sync-some") && c->ranks > 1;
 }
 
 static bool has_partials(const struct run_case *c)
 {
-    return plays(c, "partials") && case_shard_degree(c) > 1;
+    return mutant_plays_mlp(c, "partials") && case_shard_degree(c) > 1;
 }
 
 /* By whose world not every number can be divided exactly. */
@@ -304,17 +299,17 @@ static bool has_partials_of_six(const struct run_case *c)
 
 static bool asks_wrongly(const struct run_case *c)
 {
-    return plays(c, "set-refused");
+    return mutant_plays_mlp(c, "set-refused");
 }
 
 static bool plays_lives(const struct run_case *c)
 {
-    return plays(c, "set-lives");
+    return mutant_plays_mlp(c, "set-lives");
 }
 
 static bool drops_partials(const struct run_case *c)
 {
-    return plays(c, "partials-dropped");
+    return mutant_plays_mlp(c, "partials-dropped");
 }
 
 const struct mutant control_mutants[] = {

@@ -182,30 +182,25 @@ static int unshard_negative(struct fsdp_sharded *s, uint32_t p,
 
 /* ---- Cases that show them ------------------------------------------------ */
 
-static bool plays(const struct run_case *c, const char *script)
-{
-    return strcmp(c->script, script) == 0 && strcmp(c->workload, "mlp") == 0;
-}
-
 static bool keeps_copies(const struct run_case *c)
 {
-    return plays(c, "kept-copies") && case_shard_degree(c) > 1 &&
+    return mutant_plays_mlp(c, "kept-copies") && case_shard_degree(c) > 1 &&
            c->layout == FSDP_LAYOUT_FLAT;
 }
 
 static bool turns_forward(const struct run_case *c)
 {
-    return plays(c, "forward-knob");
+    return mutant_plays_mlp(c, "forward-knob");
 }
 
 static bool goes_by_hand(const struct run_case *c)
 {
-    return plays(c, "by-hand") && case_shard_degree(c) > 1;
+    return mutant_plays_mlp(c, "by-hand") && case_shard_degree(c) > 1;
 }
 
 static bool goes_by_hand_wrongly(const struct run_case *c)
 {
-    return plays(c, "by-hand-refused");
+    return mutant_plays_mlp(c, "by-hand-refused");
 }
 
 const struct mutant copy_mutants[] = {

@@ -120,3 +120,23 @@ bool mutant_hybrid_ahead(const struct run_case *c)
 {
     return mutant_ahead(c) && c->ranks > c->replicas && c->replicas > 1;
 }
+
+bool mutant_plays(const struct run_case *c, const char *script)
+{
+    return strcmp(c->script, script) == 0;
+}
+
+bool mutant_plays_mlp(const struct run_case *c, const char *script)
+{
+    return mutant_plays(c, script) && strcmp(c->workload, "mlp") == 0;
+}
+
+bool mutant_plays_in_turn(const struct run_case *c, const char *script)
+{
+    return mutant_plays_mlp(c, script) && c->prefetch_forward == 0;
+}
+
+bool mutant_plays_sharded(const struct run_case *c, const char *script)
+{
+    return mutant_plays_in_turn(c, script) && c->strategy == CASE_FULL_SHARD;
+}

@@ -152,5 +152,11 @@ bool mutant_hybrid(const struct run_case *c);
 /* Gathers and reductions run ahead; the second: in both dimensions. */
 bool mutant_ahead(const struct run_case *c);
 bool mutant_hybrid_ahead(const struct run_case *c);
+/* The named script; that with an MLP; that where nothing runs ahead; that fully
+ * sharded. */
+bool mutant_plays(const struct run_case *c, const char *script);
+bool mutant_plays_mlp(const struct run_case *c, const char *script);
+bool mutant_plays_in_turn(const struct run_case *c, const char *script);
+bool mutant_plays_sharded(const struct run_case *c, const char *script);
 
 #endif

@@ -7,18 +7,12 @@
 #include "mutants/mutant_kit.h"
 
 #include <math.h>
-#include <string.h>
 
 enum {
     LAST_STEPPED = 300
 };
 
 static _Thread_local bool all_finite;
-
-static bool plays(const struct run_case *c, const char *script)
-{
-    return strcmp(c->script, script) == 0;
-}
 
 /* ---- Subnormal numbers -------------------------------------------------- */
 
@@ -42,7 +36,7 @@ static int subnormals_flushed(struct fsdp_sharded *s, struct fsdp_step *how)
 
 static bool plays_subnormal(const struct run_case *c)
 {
-    return plays(c, "subnormal");
+    return mutant_plays(c, "subnormal");
 }
 
 /* ---- Norms -------------------------------------------------------------- */
@@ -70,7 +64,7 @@ static int norm_rounds_down(struct fsdp_sharded *s, const struct fsdp_clip *how,
 
 static bool plays_norm_tie(const struct run_case *c)
 {
-    return plays(c, "norm-tie");
+    return mutant_plays(c, "norm-tie");
 }
 
 static int nonfinite_clipped(struct fsdp_sharded *s,
@@ -91,7 +85,7 @@ static int nonfinite_not_stepped(struct fsdp_sharded *s, struct fsdp_step *how)
 
 static bool plays_not_finite(const struct run_case *c)
 {
-    return plays(c, "not-finite");
+    return mutant_plays(c, "not-finite");
 }
 
 /* ---- What was said of sync ---------------------------------------------- */
@@ -112,7 +106,7 @@ static int cancel_resets_sync(struct fsdp_sharded *s, uint32_t point,
 
 static bool plays_sync_kept(const struct run_case *c)
 {
-    return plays(c, "sync-kept");
+    return mutant_plays(c, "sync-kept");
 }
 
 /* ---- Many steps --------------------------------------------------------- */
@@ -125,7 +119,7 @@ static int steps_stop(struct fsdp_sharded *s, struct fsdp_step *how)
 
 static bool plays_four_hundred(const struct run_case *c)
 {
-    return plays(c, "four-hundred");
+    return mutant_plays(c, "four-hundred");
 }
 
 const struct mutant numbers_mutants[] = {

@@ -6,7 +6,6 @@
 #include "mutants/mutant_kit.h"
 
 #include <math.h>
-#include <string.h>
 
 static _Thread_local float factor;    /* of scale_piece */
 static _Thread_local bool all_finite; /* of look_at */
@@ -17,14 +16,9 @@ static void forget(void)
     skips = 0;
 }
 
-static bool plays(const struct run_case *c, const char *script)
-{
-    return strcmp(c->script, script) == 0;
-}
-
 static bool plays_dynamic(const struct run_case *c)
 {
-    return plays(c, "scale-dynamic");
+    return mutant_plays(c, "scale-dynamic");
 }
 
 static bool plays_adamw(const struct run_case *c)
@@ -34,17 +28,17 @@ static bool plays_adamw(const struct run_case *c)
 
 static bool plays_refused(const struct run_case *c)
 {
-    return plays(c, "scale-refused");
+    return mutant_plays(c, "scale-refused");
 }
 
 static bool plays_places(const struct run_case *c)
 {
-    return plays(c, "scale-places");
+    return mutant_plays(c, "scale-places");
 }
 
 static bool plays_clip(const struct run_case *c)
 {
-    return plays(c, "scale-clip");
+    return mutant_plays(c, "scale-clip");
 }
 
 /* ---- Gradients ----------------------------------------------------------- */

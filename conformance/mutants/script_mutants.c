@@ -41,12 +41,6 @@ static void script_forget(void)
     sums = loads = n_kept = 0;
 }
 
-/* The case plays this script. */
-static bool plays(const struct run_case *c, const char *script)
-{
-    return strcmp(c->script, script) == 0;
-}
-
 static int note_sync(struct fsdp_sharded *s, uint32_t now)
 {
     on = now != 0;
@@ -90,7 +84,7 @@ static int eval_drops_pending(struct fsdp_sharded *s, uint32_t point,
 
 static bool plays_eval_pending(const struct run_case *c)
 {
-    return plays(c, "eval-pending");
+    return mutant_plays(c, "eval-pending");
 }
 
 static int zero_keeps_pending(struct fsdp_sharded *s)
@@ -100,7 +94,7 @@ static int zero_keeps_pending(struct fsdp_sharded *s)
 
 static bool plays_zero_pending(const struct run_case *c)
 {
-    return plays(c, "zero-pending");
+    return mutant_plays(c, "zero-pending");
 }
 
 static int step_drops_gradients(struct fsdp_sharded *s, struct fsdp_step *how)
@@ -111,7 +105,7 @@ static int step_drops_gradients(struct fsdp_sharded *s, struct fsdp_step *how)
 
 static bool plays_two_steps(const struct run_case *c)
 {
-    return plays(c, "two-steps");
+    return mutant_plays(c, "two-steps");
 }
 
 /* Keeps n floats of a piece, which may be NULL. */
@@ -171,7 +165,7 @@ static int load_keeps_gradients_at(struct fsdp_sharded *s, uint32_t point,
 
 static bool plays_load_drops(const struct run_case *c)
 {
-    return plays(c, "load-drops");
+    return mutant_plays(c, "load-drops");
 }
 
 /* ---- Which pass it is --------------------------------------------------- */
@@ -183,7 +177,7 @@ static int sync_in_pass_ignored(struct fsdp_sharded *s, uint32_t now)
 
 static bool plays_sync_inside(const struct run_case *c)
 {
-    return plays(c, "sync-inside");
+    return mutant_plays(c, "sync-inside");
 }
 
 static int fourth_overwrites(void *self, struct fsdp_stream *stream,
@@ -201,7 +195,7 @@ static int fourth_overwrites(void *self, struct fsdp_stream *stream,
 
 static bool plays_five_kept(const struct run_case *c)
 {
-    return plays(c, "five-kept");
+    return mutant_plays(c, "five-kept");
 }
 
 static bool is_cancelled_early(void)
@@ -211,7 +205,7 @@ static bool is_cancelled_early(void)
 
 static bool plays_cancel_early(const struct run_case *c)
 {
-    return plays(c, "cancel-early") && c->strategy == CASE_FULL_SHARD;
+    return mutant_plays(c, "cancel-early") && c->strategy == CASE_FULL_SHARD;
 }
 
 static bool is_fifth_pass(void)
@@ -226,7 +220,7 @@ static bool is_past_last_reduced(void)
 
 static bool plays_sixty_steps(const struct run_case *c)
 {
-    return plays(c, "sixty-steps");
+    return mutant_plays(c, "sixty-steps");
 }
 
 /* ---- What is remembered for too long ------------------------------------ */
@@ -259,7 +253,7 @@ static int first_load_kept(struct fsdp_sharded *s, const char *directory)
 
 static bool plays_worn_out(const struct run_case *c)
 {
-    return plays(c, "worn-out");
+    return mutant_plays(c, "worn-out");
 }
 
 const struct mutant script_mutants[] = {

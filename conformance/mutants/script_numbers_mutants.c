@@ -6,8 +6,6 @@
  */
 #include "mutants/mutant_kit.h"
 
-#include <string.h>
-
 enum {
     GROUPS = 8,
     PARAMETERS = 64
@@ -22,12 +20,6 @@ static void script_forget(void)
 {
     clips = 0;
     rate[0] = 0.0f;
-}
-
-/* The case plays this script. */
-static bool plays(const struct run_case *c, const char *script)
-{
-    return strcmp(c->script, script) == 0;
 }
 
 /* ---- Numbers ------------------------------------------------------------ */
@@ -48,7 +40,7 @@ static int first_rate_for_ever(struct fsdp_sharded *s, struct fsdp_step *how)
 
 static bool plays_rates(const struct run_case *c)
 {
-    return plays(c, "rates");
+    return mutant_plays(c, "rates");
 }
 
 static void betas_hard_coded(struct fsdp_options *o)
@@ -69,12 +61,13 @@ static void momentum_hard_coded(struct fsdp_options *o)
 
 static bool plays_numbers_of_adamw(const struct run_case *c)
 {
-    return plays(c, "numbers") && c->optimizer == FSDP_OPTIMIZER_ADAMW;
+    return mutant_plays(c, "numbers") && c->optimizer == FSDP_OPTIMIZER_ADAMW;
 }
 
 static bool plays_numbers_of_momentum(const struct run_case *c)
 {
-    return plays(c, "numbers") && c->optimizer == FSDP_OPTIMIZER_MOMENTUM;
+    return mutant_plays(c, "numbers") &&
+           c->optimizer == FSDP_OPTIMIZER_MOMENTUM;
 }
 
 static int groups_modulo_two(const struct fsdp_env *env,
@@ -98,7 +91,7 @@ static int groups_modulo_two(const struct fsdp_env *env,
 
 static bool plays_five_groups(const struct run_case *c)
 {
-    return plays(c, "five-groups");
+    return mutant_plays(c, "five-groups");
 }
 
 /* ---- What is remembered for too long ------------------------------------ */
@@ -123,7 +116,7 @@ static int norm_kept_zero(struct fsdp_sharded *s)
 
 static bool plays_clips_again(const struct run_case *c)
 {
-    return plays(c, "clips-again");
+    return mutant_plays(c, "clips-again");
 }
 
 /* ---- What is not refused ------------------------------------------------ */
@@ -135,7 +128,7 @@ static int zero_in_pass(struct fsdp_sharded *s)
 
 static bool plays_summon_pending(const struct run_case *c)
 {
-    return plays(c, "summon-pending");
+    return mutant_plays(c, "summon-pending");
 }
 
 const struct mutant script_numbers_mutants[] = {

@@ -175,15 +175,10 @@ static int set_anyway(struct fsdp_sharded *s, const struct fsdp_step *step)
 
 /* ---- Which cases show it ------------------------------------------------- */
 
-static bool plays(const struct run_case *c, const char *script)
-{
-    return strcmp(c->script, script) == 0 && strcmp(c->workload, "mlp") == 0 &&
-           c->prefetch_forward == 0 && c->strategy == CASE_FULL_SHARD;
-}
-
 static bool steps(const struct run_case *c)
 {
-    return plays(c, "backward-step") && c->frozen == WORKLOAD_TRAINS_ALL;
+    return mutant_plays_sharded(c, "backward-step") &&
+           c->frozen == WORKLOAD_TRAINS_ALL;
 }
 
 static bool steps_by_adamw(const struct run_case *c)
@@ -198,7 +193,7 @@ static bool steps_ahead(const struct run_case *c)
 
 static bool lives(const struct run_case *c)
 {
-    return plays(c, "backward-step-life");
+    return mutant_plays_sharded(c, "backward-step-life");
 }
 
 static bool cancels(const struct run_case *c)
@@ -208,7 +203,7 @@ static bool cancels(const struct run_case *c)
 
 static bool is_refused(const struct run_case *c)
 {
-    return plays(c, "backward-step-refused");
+    return mutant_plays_sharded(c, "backward-step-refused");
 }
 
 const struct mutant step_in_backward_mutants[] = {

@@ -81,25 +81,19 @@ static int anytime(struct fsdp_sharded *s, const struct fsdp_summon *how)
 
 /* ---- Which cases show it ------------------------------------------------- */
 
-static bool plays(const struct run_case *c, const char *script)
-{
-    return strcmp(c->script, script) == 0 && strcmp(c->workload, "mlp") == 0 &&
-           c->prefetch_forward == 0 && c->strategy == CASE_FULL_SHARD;
-}
-
 static bool is_some(const struct run_case *c)
 {
-    return plays(c, "summon-some");
+    return mutant_plays_sharded(c, "summon-some");
 }
 
 static bool is_rank0(const struct run_case *c)
 {
-    return plays(c, "summon-rank0");
+    return mutant_plays_sharded(c, "summon-rank0");
 }
 
 static bool is_refused(const struct run_case *c)
 {
-    return plays(c, "summon-refused");
+    return mutant_plays_sharded(c, "summon-refused");
 }
 
 const struct mutant summon_mutants[] = {

@@ -158,26 +158,22 @@ static int step_reduced(struct fsdp_sharded *s, struct fsdp_step *how)
 /* ---- Cases that show them -------------------------------------------------
  */
 
-static bool plays(const struct run_case *c, const char *script)
-{
-    return strcmp(c->script, script) == 0 && strcmp(c->workload, "mlp") == 0 &&
-           c->prefetch_forward == 0;
-}
-
 static bool thaws(const struct run_case *c)
 {
-    return plays(c, "thaw") && c->optimizer == FSDP_OPTIMIZER_ADAMW &&
+    return mutant_plays_in_turn(c, "thaw") &&
+           c->optimizer == FSDP_OPTIMIZER_ADAMW &&
            c->strategy == CASE_FULL_SHARD;
 }
 
 static bool saves(const struct run_case *c)
 {
-    return plays(c, "thaw-saved") && c->optimizer == FSDP_OPTIMIZER_ADAMW;
+    return mutant_plays_in_turn(c, "thaw-saved") &&
+           c->optimizer == FSDP_OPTIMIZER_ADAMW;
 }
 
 static bool begins_frozen(const struct run_case *c)
 {
-    return plays(c, "thaw-first");
+    return mutant_plays_in_turn(c, "thaw-first");
 }
 
 /* Units that are frozen as a whole when they are sharded. */

@@ -254,28 +254,23 @@ static int set_anything(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 /* ---- Cases that show them -------------------------------------------------
  */
 
-static bool plays(const struct run_case *c, const char *script)
-{
-    return strcmp(c->script, script) == 0 && strcmp(c->workload, "mlp") == 0 &&
-           c->prefetch_forward == 0;
-}
-
 static bool thaws(const struct run_case *c)
 {
-    return plays(c, "thaw") && c->optimizer == FSDP_OPTIMIZER_ADAMW &&
+    return mutant_plays_in_turn(c, "thaw") &&
+           c->optimizer == FSDP_OPTIMIZER_ADAMW &&
            c->strategy == CASE_FULL_SHARD;
 }
 
 /* Units of which a part is frozen. */
 static bool freezes_parts(const struct run_case *c)
 {
-    return plays(c, "freeze") && c->optimizer == FSDP_OPTIMIZER_ADAMW &&
-           c->wrap == CASE_WRAP_PAIR;
+    return mutant_plays_in_turn(c, "freeze") &&
+           c->optimizer == FSDP_OPTIMIZER_ADAMW && c->wrap == CASE_WRAP_PAIR;
 }
 
 static bool is_refused(const struct run_case *c)
 {
-    return plays(c, "thaw-refused");
+    return mutant_plays_in_turn(c, "thaw-refused");
 }
 
 static bool thaws_what_decays_not(const struct run_case *c)
@@ -285,7 +280,7 @@ static bool thaws_what_decays_not(const struct run_case *c)
 
 static bool is_refused_apart(const struct run_case *c)
 {
-    return plays(c, "thaw-partial");
+    return mutant_plays_in_turn(c, "thaw-partial");
 }
 
 const struct mutant thaw_mutants[] = {

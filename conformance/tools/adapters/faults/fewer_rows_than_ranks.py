@@ -3,10 +3,6 @@
 no row of what has one row."""
 
 import torch
-import torch.distributed.checkpoint as dcp
-from torch.distributed.checkpoint.state_dict import (
-    get_state_dict, set_state_dict,
-)
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from plain import STEPS, batch, loss
@@ -23,18 +19,3 @@ def shard(model):
 
 def optimizer(model):
     return torch.optim.AdamW(model.parameters(), lr=0.125)
-
-
-def state_of(model, optimizer):
-    return dict(zip(("model", "optimizer"), get_state_dict(model, optimizer)))
-
-
-def save(model, optimizer, folder):
-    dcp.save(state_of(model, optimizer), checkpoint_id=folder)
-
-
-def load(model, optimizer, folder):
-    state = state_of(model, optimizer)
-    dcp.load(state, checkpoint_id=folder)
-    set_state_dict(model, optimizer, model_state_dict=state["model"],
-                   optim_state_dict=state["optimizer"])
