@@ -23,8 +23,8 @@ static int read_peer(struct peer_visit *v, const struct fsdp_piece *piece,
     float *values = malloc(piece->n * sizeof(*values) + 1);
     int status = FSDP_ERR_NOMEM;
 
-    if (values && checkpoint_read(v->save, name, piece->first, piece->n, values,
-                                  why) == FSDP_OK) {
+    if (values && checkpoint_read_f32(v->save, name, piece->first, piece->n,
+                                      values, why) == FSDP_OK) {
         status = recorder_tensor(v->x->recorder, v->x->out, stage, v->step, 0,
                                  piece->parameter, piece->first, piece->n,
                                  FSDP_DTYPE_F32, values);
