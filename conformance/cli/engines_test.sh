@@ -52,6 +52,20 @@ has 'verify: a header each' again.jsonl '"type":"header"' 2
 ends 'verify, quietly' 0 verify both --case "$case" --partial-ok --quiet
 result 'verify, quietly: names' "$(printf '%s PASSED, of a selection: no verdict\n' impl ref |
     diff - out)"
+# ref runs nothing ahead and does not claim it; impl does. With what nobody
+# claims no unsharded run is compared.
+ahead=$("$cts" list cases | grep -m 1 '^mlp\..*\.pf[0-9]')
+ends 'what the engine does not claim' 77 run --engine ref --case "$ahead" \
+    --records unclaimed
+result 'no unsharded run of it' "$(find unclaimed/baseline -type f)"
+ends 'records that are kept' 0 run --engine ref --case "$ahead" \
+    --records kept --record-only
+result 'the unsharded run of them' \
+    "$([ -n "$(find kept/baseline -name case.json)" ] || echo none)"
+ends 'what one of two claims' 77 run --case "$ahead" --records claimed
+result 'an unsharded run of it' \
+    "$([ -n "$(find claimed/baseline -name case.json)" ] || echo none)"
+ends 'verify of what nobody claims' 77 verify unclaimed --case "$ahead"
 ends 'one engine over the records of two' 64 run --engine ref --case "$case" \
     --records both
 

@@ -4,11 +4,14 @@
  * cleared before.
  */
 #include "cli/run_cases.h"
+#include "cases/case_claims.h"
 #include "cli/fail_fast.h"
 #include "run/adapter.h"
 #include "run/supervise.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 int run_cases_say(const struct fsdp_error *error, int status)
 {
@@ -53,9 +56,39 @@ static void leave_out(struct engine_folders *engines, uint32_t i)
     engines->n = i < engines->n ? i : engines->n;
 }
 
+/* Whether the engine claims all that a case needs; so it is taken if nothing is
+ * known of it, since it ended before it said what it claims. */
+static bool claims_case(const struct supervise_engine *said,
+                        const struct run_case *c)
+{
+    const char *list[CASE_MAX_CLAIMS];
+    const uint32_t n = case_claims(c, list);
+    char padded[sizeof(said->claims) + 2];
+    char word[64];
+
+    (void)snprintf(padded, sizeof(padded), " %s ", said->claims);
+    for (uint32_t i = 0; i < n && said->known; i++) {
+        (void)snprintf(word, sizeof(word), " %s ", list[i]);
+        if (!strstr(padded, word)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Marks the cases that the engine claims: claimed[cases->n]. */
+static void mark_claimed(const struct supervise_engine *said,
+                         const struct case_list *cases, bool *claimed)
+{
+    for (uint32_t i = 0; i < cases->n; i++) {
+        claimed[i] = claimed[i] || claims_case(said, &cases->c[i]);
+    }
+}
+
+/* claimed[e->cases->n]: of each case, whether some engine claims it. */
 static int run_engines(const struct arguments *a,
                        struct engine_folders *engines, struct evaluate_input *e,
-                       struct seals *seals, struct times *times,
+                       bool *claimed, struct seals *seals, struct times *times,
                        struct fsdp_error *error)
 {
     struct supervise_job job = arguments_job(a);
@@ -78,6 +111,7 @@ static int run_engines(const struct arguments *a,
         e->records = job.records;
         status = a->fail_fast ? fail_fast(&job, e, &said, error)
                               : supervise(&job, &said, error);
+        mark_claimed(&said, e->cases, claimed);
         times_note(times, "record", job.engine, began);
         times_note_launch(times, job.engine, said.launch_seconds);
         if (e->stopped || supervise_interrupted()) {
@@ -122,6 +156,30 @@ static int run_baselines(const struct arguments *a,
     return status;
 }
 
+/* The cases of engines, and those of them that one of them claims: with what
+ * nobody claims no unsharded run is compared. Records that are only kept may be
+ * those that somebody else's are compared with. */
+static int play_by_engines(const struct arguments *a,
+                           struct engine_folders *engines,
+                           struct evaluate_input *e, struct case_list *claimed,
+                           struct seals *seals, struct times *times,
+                           struct fsdp_error *error)
+{
+    bool *marked = calloc(e->cases->n + 1u, sizeof(*marked));
+    int status = marked ? FSDP_OK : FSDP_ERR_NOMEM;
+
+    if (status == FSDP_OK) {
+        status = run_engines(a, engines, e, marked, seals, times, error);
+    }
+    for (uint32_t i = 0; i < e->cases->n && status == FSDP_OK; i++) {
+        if (marked[i] || a->record_only) {
+            status = case_list_add(claimed, &e->cases->c[i]);
+        }
+    }
+    free(marked);
+    return status;
+}
+
 int run_cases(const struct arguments *a, struct engine_folders *engines,
               struct evaluate_input *e, struct times *times)
 {
@@ -137,13 +195,13 @@ int run_cases(const struct arguments *a, struct engine_folders *engines,
                                  NULL, &claimed, &error);
         times_note(times, "record", "adapter", began);
     } else if (status == FSDP_OK) {
-        status = run_engines(a, engines, e, &seals, times, &error);
+        status =
+            play_by_engines(a, engines, e, &claimed, &seals, times, &error);
     }
     (void)seals_check(&seals); /* no engine runs any more */
     seals_release(&seals);
     if (status == FSDP_OK && !a->fail_fast) {
-        status = run_baselines(a, e, a->adapter ? &claimed : e->cases, times,
-                               &error);
+        status = run_baselines(a, e, &claimed, times, &error);
     }
     manifest_release(&claimed);
     return status == FSDP_OK ? 0 : run_cases_say(&error, status);
