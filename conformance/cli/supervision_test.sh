@@ -102,6 +102,7 @@ result 'a run that a rank stops is continued' \
 other=mlp.seed.natural.full-shard.k3.flat.layer.rank.s.sgd.steps40
 id=$id,$other run none &
 until pgrep -f "^$cts worker .*--engine $engine" >/dev/null; do
+    kill -0 $! 2>/dev/null || break # it has ended, as the next line says
     sleep 0.02
 done
 pid=$(pgrep -f "^$cts run --engine $engine")
