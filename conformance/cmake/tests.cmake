@@ -261,6 +261,12 @@ foreach(row memory.pytorch_fsdp2 memory.pytorch_fsdp1 memory.fairscale_fsdp
         LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77)
 endforeach()
 
+# Ranks that torchrun starts, also on two hosts.
+add_test(NAME results.torchrun
+    COMMAND ${here}/tools/adapters/torchrun_test.sh $<TARGET_FILE:fsdp-cts>)
+set_tests_properties(results.torchrun PROPERTIES LABELS conformance
+    TIMEOUT 1800 SKIP_RETURN_CODE 77)
+
 add_test(NAME plan.pytorch
     COMMAND ${here}/tools/adapters/pytorch_describe_test.sh
         $<TARGET_FILE:fsdp-cts>)

@@ -19,6 +19,7 @@ import torch
 import torch.distributed as dist
 
 import adapter_bad as bad
+import adapter_torchrun as torchrun
 from adapter_checkpoint import FAULTS as CHECKPOINT_FAULTS
 from adapter_checkpoint import Resume
 from adapter_job import (
@@ -27,26 +28,36 @@ from adapter_job import (
 from adapter_look import watch_collectives
 from adapter_torch import RESUMES, Rank
 
-SECONDS_A_CASE = 180
+SECONDS_A_CASE = 180  # unless --case-seconds says otherwise
 SECONDS_TO_FOLLOW = 2  # that ranks have to end behind one that failed
+SECONDS_TO_LOOK = 0.2  # between two looks at whether one failed elsewhere
 INTERNAL = -11  # status of a rank that raised an exception
 ABORTED = -10  # of those that end because another one did
 FAULTS = ("raises", "no-average", "same-batch", "no-sync-ignored",
           "bf16-reduce", "no-reshard", "stale-weight", *CHECKPOINT_FAULTS)
 
 
+def meeting_of(scratch, case):
+    """Where the ranks of a world meet."""
+    if torchrun.started():
+        return {"store": torchrun.store_of_world(case.id)}
+    return {"init_method":
+            f"file://{os.path.join(scratch, f'store-{case.id}')}"}
+
+
 def begin_rank(engine, case, rank, scratch, device, fault):
     """Its process is one of a world."""
+    torchrun.end_with_parent()
     if fault == "raises" and rank == case.ranks - 1:
         raise RuntimeError("raised before the others are met")
     torch.set_num_threads(1)
     if device == "cuda":
-        torch.cuda.set_device(rank % torch.cuda.device_count())
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)) %
+                              torch.cuda.device_count())
         torch.backends.cuda.matmul.allow_tf32 = False
     dist.init_process_group(
         "nccl" if device == "cuda" else "gloo", rank=rank,
-        init_method=f"file://{os.path.join(scratch, f'store-{case.id}')}",
-        world_size=case.ranks)
+        world_size=case.ranks, **meeting_of(scratch, case))
     life = Rank(engine, case, rank, device, fault)
     engine.open(life)
     return life
@@ -54,11 +65,11 @@ def begin_rank(engine, case, rank, scratch, device, fault):
 
 def fails(scratch, rank, error):
     """Its status: the first that fails leaves what it says; what others raise
-    behind it comes of that."""
+    behind it comes of that, and so does what is raised where all is over."""
     try:
         with open(os.path.join(scratch, "failed"), "x", encoding="utf-8") as f:
             f.write(f"rank {rank}: {said_of(error)}")
-    except FileExistsError:
+    except OSError:
         return ABORTED
     return INTERNAL
 
@@ -109,30 +120,36 @@ def rank_process(engine, case, rank, folder, scratch, device, fault):
     os._exit(0 if status == 0 else 1)  # gloo's threads would be waited for
 
 
-def wait_for(processes):
-    """Until all have ended. Where one fails those that do not follow it are
-    ended, and so is who takes too long: these are what is given back."""
+def wait_for(processes, seconds, others_failed=None):
+    """Until all have ended. Where one fails, here or elsewhere, those that do
+    not follow it are ended, and so is who takes too long: these are what is
+    given back."""
     left, failed = list(processes), False
-    until = time.monotonic() + SECONDS_A_CASE
+    until = time.monotonic() + seconds
+    step = SECONDS_TO_LOOK if others_failed else seconds
     while left and time.monotonic() < until:
         connection.wait([p.sentinel for p in left],
-                        max(0.0, until - time.monotonic()))
-        if not failed and any(p.exitcode for p in left):
+                        max(0.0, min(step, until - time.monotonic())))
+        left = [p for p in left if p.exitcode is None]
+        if not failed and (any(p.exitcode for p in processes) or
+                           others_failed and others_failed()):
             failed = True
             until = min(until, time.monotonic() + SECONDS_TO_FOLLOW)
-        left = [p for p in left if p.exitcode is None]
     for p in left:
         p.kill()
         p.join()
     return left, failed
 
 
+def no_end():
+    return {"end": "returned", "exit_status": 0, "signal": 0, "collectives": 0,
+            "in_collective": False, "last_kind": "all-gather",
+            "last_unit": "none"}
+
+
 def end_of(process, folder, rank, why):
     """Why: because of whom it was ended, or None."""
-    code = process.exitcode
-    end = {"end": "returned", "exit_status": 0, "signal": 0, "collectives": 0,
-           "in_collective": False, "last_kind": "all-gather",
-           "last_unit": "none"}
+    code, end = process.exitcode, no_end()
     note = os.path.join(folder, f"entered-{rank}")
     if os.path.exists(note):
         entered, last, end["exit_status"] = read_json(note)
@@ -152,28 +169,84 @@ def end_of(process, folder, rank, why):
     return end
 
 
+def passing_ranks(engine, case, fault):
+    """How many has the world that the case's checkpoint goes through?"""
+    if case.scenario not in RESUMES:
+        return 0
+    return bad.ranks_of_other(engine, case, fault)
+
+
+def processes_of(engine, case, folder, scratch, device, fault, own):
+    """Of those ranks, begun; and of those of the world that a checkpoint goes
+    through, who have the same numbers."""
+    context = multiprocessing.get_context("fork")
+    passing = passing_ranks(engine, case, fault)
+    others = [context.Process(target=passing_process, args=(
+        engine, case, r, passing, scratch, device))
+        for r in range(passing) if own is None or r in own]
+    ranks = [context.Process(target=rank_process, args=(
+        engine, case, r, folder, scratch, device, fault))
+        for r in range(case.ranks) if own is None or r in own]
+    for r in ranks + others:
+        r.start()
+    return ranks, others
+
+
 def run_case(engine, case, records, device, fault):
     folder = os.path.join(records, case.id)
     os.makedirs(folder, exist_ok=True)
-    context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as scratch:
-        passing = bad.ranks_of_other(engine, case, fault) \
-            if case.scenario in RESUMES else 0
-        others = [context.Process(target=passing_process, args=(
-            engine, case, r, passing, scratch, device)) for r in range(passing)]
-        ranks = [context.Process(target=rank_process,
-                                 args=(engine, case, r, folder, scratch,
-                                       device, fault))
-                 for r in range(case.ranks)]
-        for r in ranks + others:
-            r.start()
-        late, failed = wait_for(ranks + others)
+        ranks, others = processes_of(engine, case, folder, scratch, device,
+                                     fault, None)
+        late, failed = wait_for(ranks + others, engine.seconds)
         why = why_of(scratch) if failed else None
         if why:
             print(f"{case.id}: {why}", flush=True)
         write_case(folder, case, engine,
                    [end_of(p, folder, i, why if p in late else None)
                     for i, p in enumerate(ranks)])
+
+
+def run_case_of_torchrun(engine, case, records, scratch, device, fault, met):
+    """This process plays one of its ranks (adapter_torchrun.py)."""
+    folder = os.path.join(records, case.id)
+    met.begin(case, folder, scratch)
+    (own,), others = processes_of(engine, case, folder, scratch, device, fault,
+                                  {met.rank})
+    late, failed = wait_for([own] + others, engine.seconds, met.has_failed)
+    why = why_of(scratch) if failed else None
+    if failed:
+        met.fail()
+    end = end_of(own, folder, met.rank, why if own in late else None)
+
+    def lost(rank):
+        why = "no host was heard of"
+        RankRecord(rank).write(folder, ABORTED, f"ended: {why}", 0.0)
+        return json.dumps(no_end() | {"end": "timed-out"})
+
+    ends = met.gather(json.dumps(end), lost,
+                      2 * SECONDS_TO_FOLLOW if failed else engine.seconds)
+    if ends:
+        if why:
+            print(f"{case.id}: {why}", flush=True)
+        write_case(folder, case, engine, [json.loads(e) for e in ends])
+    met.end(scratch)
+
+
+def run_job(engine, job, device, faults):
+    of_job = read_json(os.path.join(job, "cases.json"))
+    met = torchrun.Ranks(engine.seconds) if torchrun.started() else None
+    for name in of_job["cases"]:
+        case = Case(os.path.join(job, name))
+        rest = [device, faults.get(name, faults.get(""))]
+        if not met:
+            run_case(engine, case, of_job["records"], *rest)
+        elif met.plays(case, passing_ranks(engine, case, rest[1])):
+            scratch = os.path.join(job, name, "scratch")
+            run_case_of_torchrun(engine, case, of_job["records"], scratch,
+                                 *rest, met)
+    if met:
+        met.leave()
 
 
 def main(engine):
@@ -191,12 +264,16 @@ def main(engine):
         "--unmeasured", action="store_true",
         help="memory is not measured, which takes more than half of the time: "
         "the claim live-bytes is not made")
+    parser.add_argument(
+        "--case-seconds", type=int, default=SECONDS_A_CASE, metavar="N",
+        help="ranks of a case that has not ended by then are ended "
+        "(%(default)s)")
     engine.add_options(parser)
     parser.add_argument("verb", choices=("claims", "run"))
     parser.add_argument("job")
     a = parser.parse_args()
     engine.take_options(a)
-    engine.through = a.through
+    engine.through, engine.seconds = a.through, a.case_seconds
     if a.unmeasured:
         engine.claims = [c for c in engine.claims if c != "live-bytes"]
     faults = {case: fault for fault, _, case in
@@ -206,6 +283,8 @@ def main(engine):
             parser.error(f"no such fault: {fault}")
     engine.version = engine.version or torch.__version__.split("+")[0]
     if a.verb == "claims":
+        if torchrun.started() and torchrun.rank():
+            return
         write_text(os.path.join(a.job, "claims.json"), json.dumps({
             "version": 1, "engine": engine.name,
             "engine_version": engine.version, "claims": engine.claims}))
@@ -214,7 +293,4 @@ def main(engine):
     importlib.import_module("torch._dynamo")
     engine.prepare()
     gc.freeze()  # ranks collect what they have made, and none of that
-    job = read_json(os.path.join(a.job, "cases.json"))
-    for name in job["cases"]:
-        run_case(engine, Case(os.path.join(a.job, name)), job["records"],
-                 a.device, faults.get(name, faults.get("")))
+    run_job(engine, a.job, a.device, faults)
