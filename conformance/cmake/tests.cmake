@@ -278,7 +278,7 @@ add_executable(checkpoint_benchmark ${here}/checkpoint/checkpoint_benchmark.c)
 target_link_libraries(checkpoint_benchmark PRIVATE house fsdp-checkpoint)
 
 # A short run; more is for people: ci/fuzz --runs 10000000.
-add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 4)
+add_test(NAME fuzz COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz 2)
 add_test(NAME fuzz.self-test COMMAND ${CMAKE_SOURCE_DIR}/ci/fuzz --self-test)
 set_tests_properties(fuzz fuzz.self-test PROPERTIES LABELS unit TIMEOUT 600
     SKIP_RETURN_CODE 77 ENVIRONMENT FSDP_FUZZ_FOLDER=${CMAKE_BINARY_DIR}/fuzz)
