@@ -3,6 +3,7 @@
 one, in which one process plays all ranks, one after the other."""
 
 import datetime
+import inspect
 import os
 
 import torch
@@ -54,7 +55,7 @@ class Sharded:
         check_kind("shard", model, torch.nn.Module)
         player.place = "in optimizer()"
         optimizer = self.task.call("optimizer", model)
-        check_kind("optimizer", optimizer, torch.optim.Optimizer)
+        check_optimizer(optimizer)
         player.place = "before the first step"
         for module in model.modules():
             if hasattr(module, "reshard"):  # what a forward has left whole
@@ -114,9 +115,9 @@ class Sharded:
             with self.wrap.sync(b == task.microbatches - 1):
                 player.one_pass(self.model, step, b, self.rank)
         player.show_buffers(step, self.rank, self.model)
-        player.stand("in the optimizer")
         self.show_reduced(step)
-        self.optimizer.step()
+        with player.optimizer_step(step, self.model):
+            self.optimizer.step()
         player.show("after", step, self.pieces, lambda x: x.cut(x.parameter))
         player.show_states("state", step, self.pieces, self.optimizer)
         self.optimizer.zero_grad()
@@ -153,6 +154,15 @@ def check_kind(function, made, kind):
     if not isinstance(made, kind):
         raise BadModel(f"{function}() returned {type(made).__name__}, not a "
                        f"torch {kind.__name__}")
+
+
+def check_optimizer(made):
+    check_kind("optimizer", made, torch.optim.Optimizer)
+    closure = inspect.signature(made.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise BadModel(f"the step of {type(made).__name__} wants a closure: "
+                       "passes are played by themselves here, and then "
+                       "step(), which is given none")
 
 
 class Nobody:
@@ -202,18 +212,24 @@ class Unsharded:
     def watch(self):
         player, model = self.player, self.model
         found = set()
+        if self.casts:
+            self.cast_evaluations()
         for number, (name, _, parameters) in enumerate(self.ranks.units()):
             try:
                 module = model.get_submodule(name)
             except AttributeError: # the judge sees that it has no events
                 continue
             found.update(parameters)
+            if self.ranks.wrapper().startswith("fsdp1"):
+                self.view_in_forwards(module, parameters)
             player.watch_unit(number, module, lambda mine=parameters: (
                 (p, self.computes[p]) for p in mine
                 if p < len(self.computes)))
             if self.ranks.wrapper() == "fully_shard":
-                module.register_forward_pre_hook(join_arguments, prepend=True,
-                                                 with_kwargs=True)
+                module.register_forward_pre_hook(
+                    joiner(lambda number=number: player.event(
+                        "backward-end", number)),
+                    prepend=True, with_kwargs=True)
         for name in self.ranks.casts() if self.casts else ():
             model.get_submodule(name).register_forward_pre_hook(
                 cast_arguments, prepend=True, with_kwargs=True)
@@ -222,6 +238,36 @@ class Unsharded:
             player.watch_unit(-1, model, lambda: (
                 (p, self.computes[p]) for p in rest))
         player.watch_modules(model)
+
+    def view_in_forwards(self, module, parameters):
+        """FSDP1 has other views of a flat parameter in each forward, so that
+        what the uses in one of them give is added up first."""
+        number = {id(p): i for i, p in enumerate(self.parameters)}
+        slots = [(m, leaf, number[id(p)]) for m in module.modules()
+                 for leaf, p in m._parameters.items()
+                 if p is not None and number[id(p)] in parameters]
+        before = {}
+
+        def put():
+            for m, leaf, p in slots:
+                m._parameters[leaf] = self.computes[p]
+
+        def enter(*_):
+            if self.player.playing and not self.player.evaluating:
+                for p in parameters:
+                    before[p] = w = self.computes[p]
+                    self.computes[p] = w.view_as(w)
+                put()
+
+        def leave(*_):
+            for p in before:
+                self.computes[p] = before[p]
+            if before:
+                put()
+            before.clear()
+
+        module.register_forward_pre_hook(enter)
+        module.register_forward_hook(leave, always_call=True)
 
     def same_pieces(self):
         """The parts of parameters that the ranks have."""
@@ -272,14 +318,29 @@ class Unsharded:
                     module._parameters[name] = to[number[id(p)]]
         self.computes = to
 
+    def narrow(self):
+        self.cast([torch.nn.Parameter(p.detach().to(torch.bfloat16),
+                                      requires_grad=p.requires_grad)
+                   if p.is_floating_point() else p for p in self.parameters])
+
+    def cast_evaluations(self):
+        """Those in the optimizer's step, which has the parameters."""
+        def enter(*_):
+            if self.player.evaluating:
+                self.narrow()
+
+        def leave(*_):
+            if self.player.evaluating:
+                self.cast(self.parameters)
+
+        self.model.register_forward_pre_hook(enter)
+        self.model.register_forward_hook(leave)
+
     def one_step(self, step):
         task, player = self.task, self.player
         total = {}
         if self.casts:
-            self.cast([torch.nn.Parameter(p.detach().to(torch.bfloat16),
-                                          requires_grad=p.requires_grad)
-                       if p.is_floating_point() else p
-                       for p in self.parameters])
+            self.narrow()
         self.hand_over(self.wire)
         for rank in range(task.ranks):
             pending = {}
@@ -300,8 +361,8 @@ class Unsharded:
             self.cast(self.parameters)
         self.hand_over(torch.float32)
         self.reduce(step, total)
-        player.stand("in the optimizer")
-        self.optimizer.step()
+        with player.optimizer_step(step, self.model):
+            self.optimizer.step()
         player.show("after", step, self.pieces, lambda x: x.cut(x.parameter))
         player.show_states("state", step, self.pieces, self.optimizer)
         self.optimizer.zero_grad()
@@ -332,15 +393,23 @@ class Joined(torch.autograd.Function):
     """The identity of several tensors at once."""
 
     @staticmethod
-    def forward(ctx, *inputs):
+    def forward(ctx, leave, *inputs):
+        ctx.leave = leave
         return tuple(t.view_as(t) for t in inputs)
 
     @staticmethod
     def backward(ctx, *gradients):
-        return gradients
+        ctx.leave()
+        return None, *gradients
 
 
-def join_arguments(_module, arguments, kwargs):
+def joiner(leave):
+    """leave() is called when the backward has left the module."""
+    return lambda _, arguments, kwargs: join_arguments(leave, arguments,
+                                                       kwargs)
+
+
+def join_arguments(leave, arguments, kwargs):
     """fully_shard has a node of autograd in front of each unit, through which
     the gradients of all that it was given go together. Where a weight is used
     several times the order in which autograd adds up its uses depends on that,
@@ -351,7 +420,7 @@ def join_arguments(_module, arguments, kwargs):
     at = [i for i, t in enumerate(leaves)
           if isinstance(t, torch.Tensor) and t.requires_grad]
     if at:
-        for i, t in zip(at, Joined.apply(*(leaves[i] for i in at))):
+        for i, t in zip(at, Joined.apply(leave, *(leaves[i] for i in at))):
             leaves[i] = t
     return tree_unflatten(leaves, shape)
 

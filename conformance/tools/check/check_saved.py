@@ -9,7 +9,18 @@ from torch.distributed.checkpoint.state_dict import (
 
 
 def state_of(model, optimizer):
-    weights, states = get_state_dict(model, optimizer)
+    """Of an optimizer without states PyTorch makes a step: a hook of that may
+    call the model, which leaves units of fully_shard whole."""
+    def reshard(*_):
+        for module in model.modules():
+            if hasattr(module, "reshard"):
+                module.reshard()
+
+    handle = optimizer.register_step_post_hook(reshard)
+    try:
+        weights, states = get_state_dict(model, optimizer)
+    finally:
+        handle.remove()
     return {"model": weights, "optimizer": states}
 
 
