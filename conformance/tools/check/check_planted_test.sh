@@ -59,6 +59,8 @@ planted evaluates-on-ranks 1 "gathered 1 times in the evaluations of the optimiz
 planted moves-buffer 1 "the optimizer's step changes buffer scale"
 planted learns 0 own.evaluated
 planted schedule 0 CONFORMANT
+planted doubles 1 'FAIL     own.local-grad: step 0, rank 0, unit inner.1, parameter inner.1.0.weight'
+planted fsdp1-doubles 1 'FAIL     own.local-grad: step 0, rank 0, unit inner.1, parameter inner.1.0.weight'
 planted twice 0 CONFORMANT
 planted looks 0 CONFORMANT
 planted autocast 0 CONFORMANT
@@ -101,4 +103,4 @@ planted raises 1 'own.completes: rank 1 raised: step 0, microbatch 0, forward, i
 planted killed 1 'own.completes: rank 1 signalled: step 0, microbatch 0, forward, in inner.0.3: signal 9 (SIGKILL)'
 planted hangs 1 'own.completes: rank 1 hung: step 0, microbatch 0, forward, in inner.0.3: no end after' --timeout 60
 
-finish "$([ "$only" = '  ' ] && echo 68 || echo 1)"
+finish "$([ "$only" = '  ' ] && echo 70 || echo 1)"

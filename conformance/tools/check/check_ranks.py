@@ -256,7 +256,8 @@ class Unsharded:
             if self.player.playing and not self.player.evaluating:
                 for p in parameters:
                     before[p] = w = self.computes[p]
-                    self.computes[p] = w.view_as(w)
+                    if not w._backward_hooks:  # of the file, for its gradient
+                        self.computes[p] = w.view_as(w)
                 put()
 
         def leave(*_):

@@ -76,6 +76,8 @@ def model():
             p.requires_grad_(False)
     if PLANTED == "optimizer-first":
         m.made = adam(m)
+    if PLANTED == "doubles":  # which fully_shard and FSDP1 forget
+        m.inner[1][0].weight.register_hook(lambda g: g * 2)
     return m
 
 
