@@ -25,7 +25,7 @@ class Player:
         self.task, self.record, self.note = task, record, note
         self.at = (0, 0, 0)  # step, microbatch, rank
         self.playing = self.backward = self.evaluating = False
-        self.entered = {}  # how often each unit was, in an optimizer's step
+        self.entered = {}  # how often each module was, in an optimizer's step
         self.unit = -1  # whose collective comes next
         self.where = ""
         self.hooked = {}
@@ -58,7 +58,8 @@ class Player:
 
     def saw(self, kind, group, n, dtype):
         del group
-        self.event(kind, self.unit, DTYPES.get(dtype, "none"), n)
+        if kind != "broadcast":  # of no parameter
+            self.event(kind, self.unit, DTYPES.get(dtype, "none"), n)
 
     def spoil_input(self, t):
         """For the watcher, which adapters also use to plant faults."""
@@ -90,8 +91,8 @@ class Player:
             self.moment("forward", number)
             if not self.playing or self.backward:
                 return
-            turn = self.entered.get(number, 0)
-            self.entered[number] = turn + 1
+            turn = self.entered.get(module, 0)
+            self.entered[module] = turn + 1
             for p, w in weights() if not self.evaluating or \
                     turn < EVALUATIONS else ():
                 self.see_weight(p, w, turn)
@@ -114,6 +115,15 @@ class Player:
 
         (inner or module).register_forward_pre_hook(enter)
         module.register_forward_hook(leave)
+
+    def watch_each(self, model, number):
+        """Of a model without units: each module with parameters of its own.
+        number: of a parameter, by its id."""
+        for module in model.modules():
+            mine = [p for p in module._parameters.values() if p is not None]
+            if mine:
+                self.watch_unit(-1, module, lambda mine=mine: (
+                    (number[id(p)], p) for p in mine))
 
     def see_weight(self, p, w, turn):
         step, microbatch, rank = self.at
@@ -151,7 +161,7 @@ class Player:
 
     # ---- A pass ----
 
-    def one_pass(self, model, step, microbatch, rank):
+    def one_pass(self, model, step, microbatch, rank, backward):
         self.at = (step, microbatch, rank)
         self.stand("before the model")
         batch = self.task.call("batch", step, microbatch, rank)
@@ -164,7 +174,7 @@ class Player:
         check_loss(loss)
         self.backward = True
         self.stand("behind the loss")
-        loss.backward()
+        backward(loss)
         for p, g in self.several.items():
             self.keep(p, g)
         self.moment("end", -1)
@@ -210,23 +220,10 @@ class Player:
 
     def show_states(self, stage, step, pieces, optimizer):
         for piece in pieces:
-            for key, t in sorted(optimizer.state.get(piece.parameter,
-                                                     {}).items()):
-                if not isinstance(t, torch.Tensor):
-                    continue
-                part, first = t, 0
-                if t.shape == piece.parameter.shape and t.dim() > 0:
-                    part, first = piece.cut(t), piece.first
+            for key, part, first in piece.states(optimizer):
                 if part.numel() > 0:
                     self.record.tensor(f"{stage}.{key}"[:31], step, 0, 0,
                                        piece.p, first, piece.n, part)
-
-    def show_held(self, optimizer, wrap):
-        """Which parameters the optimizer has; -1: none of the model's."""
-        for group, g in enumerate(optimizer.param_groups):
-            for p in g["params"]:
-                for number in wrap.owned.get(id(p), [-1]):
-                    self.record.add("held", number, group)
 
 
 def buffers_of(model):

@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+import check_zero
 from adapter_look import watch_collectives
 from check_names import BadModel, Piece, Wrap, order_of
 from check_play import Player
@@ -53,6 +54,9 @@ class Sharded:
         player.place = "in shard()"
         model = self.task.call("shard", model) or model
         check_kind("shard", model, torch.nn.Module)
+        if check_zero.is_engine(model):
+            player.place = "before the first step"
+            return model, check_zero.EngineStep(model)
         player.place = "in optimizer()"
         optimizer = self.task.call("optimizer", model)
         check_optimizer(optimizer)
@@ -73,18 +77,26 @@ class Sharded:
             world_size=task.ranks,
             timeout=datetime.timedelta(seconds=task.timeout))
         prepare(task)
+        engines = check_zero.is_imported()
+        if engines:
+            check_zero.make_ready()
+            watch_collectives(player)
         self.model, self.optimizer = self.make()
         self.wrap = wrap = wrap_of(self.model, record, self.order)
         record.header["wrapper"] = wrap.name
-        record.header["optimizer"] = type(self.optimizer).__name__
+        record.header["optimizer"] = getattr(
+            self.optimizer, "kind", type(self.optimizer).__name__)
         self.watch()
+        if not engines:
+            watch_collectives(player)
         self.pieces = list(wrap.pieces())
         for piece in self.pieces:
-            n = piece.cut(piece.parameter).numel()
+            n = piece.value().numel()
             if n > 0:
                 record.add("pieces", piece.p, piece.first, n)
-        player.show_held(self.optimizer, wrap)
-        player.show("initial", 0, self.pieces, lambda x: x.cut(x.parameter))
+        for row in wrap.held(self.optimizer):
+            record.add("held", *row)
+        player.show("initial", 0, self.pieces, lambda x: x.value())
         for step in range(task.steps):
             self.one_step(step)
         for unit in wrap.units():  # now it is known which are resharded
@@ -95,6 +107,10 @@ class Sharded:
     def watch(self):
         player, wrap = self.player, self.wrap
         player.live = wrap.live
+        player.watch_modules(self.model)
+        if wrap.name.startswith("zero"):
+            wrap.watch(player)
+            return
         found = set()
         for number, unit in enumerate(wrap.units()):
             found.update(unit.parameters)
@@ -105,31 +121,26 @@ class Sharded:
         if rest:
             player.watch_unit(-1, self.model,
                               lambda: ((x.p, x.parameter) for x in rest))
-        player.watch_modules(self.model)
         wrap.name_collectives(player)
-        watch_collectives(player)
 
     def one_step(self, step):
         task, player = self.task, self.player
         for b in range(task.microbatches):
             with self.wrap.sync(b == task.microbatches - 1):
-                player.one_pass(self.model, step, b, self.rank)
+                player.one_pass(self.model, step, b, self.rank,
+                                self.wrap.backward)
         player.show_buffers(step, self.rank, self.model)
         self.show_reduced(step)
         with player.optimizer_step(step, self.model):
             self.optimizer.step()
-        player.show("after", step, self.pieces, lambda x: x.cut(x.parameter))
+        player.show("after", step, self.pieces, lambda x: x.value())
         player.show_states("state", step, self.pieces, self.optimizer)
         self.optimizer.zero_grad()
 
     def show_reduced(self, step):
-        def gradient(piece):
-            g = piece.parameter.grad
-            return None if g is None else piece.cut(g)
-
-        self.player.show("reduced", step, self.pieces, gradient)
+        self.player.show("reduced", step, self.pieces, lambda x: x.gradient())
         if self.task.takes_over: # the unsharded run goes on with these
-            torch.save([(x.p, x.first, gradient(x)) for x in self.pieces],
+            torch.save([(x.p, x.first, x.gradient()) for x in self.pieces],
                        self.task.reduced_path(step, self.rank))
 
     def checkpoint(self):
@@ -139,14 +150,13 @@ class Sharded:
         folder = os.path.join(task.scratch, "saved")
         task.call("save", self.model, self.optimizer, folder)
         model, optimizer = self.make()
-        with torch.no_grad():
-            for p in model.parameters():
-                p.zero_()
+        wrap = wrap_of(model, Nobody(), self.order)
+        wrap.forget()
         player.place = "in load()"
         task.call("load", model, optimizer, folder)
-        pieces = list(wrap_of(model, Nobody(), self.order).pieces())
+        pieces = list(wrap.pieces())
         last = task.steps - 1
-        player.show("loaded", last, pieces, lambda x: x.cut(x.parameter))
+        player.show("loaded", last, pieces, lambda x: x.value())
         player.show_states("loaded", last, pieces, optimizer)
 
 
@@ -203,8 +213,11 @@ class Unsharded:
             "fsdp1") else task.reduce]
         self.watch()
         self.pieces = self.same_pieces()
-        player.show_held(self.optimizer, alone)
-        player.show("initial", 0, self.pieces, lambda x: x.cut(x.parameter))
+        for number, group in alone.held(self.optimizer):
+            # DeepSpeed leaves out what is frozen.
+            if not self.is_zero() or self.parameters[number].requires_grad:
+                record.add("held", number, group)
+        player.show("initial", 0, self.pieces, lambda x: x.value())
         self.open_streams()
         for step in range(task.steps):
             self.one_step(step)
@@ -234,10 +247,16 @@ class Unsharded:
             model.get_submodule(name).register_forward_pre_hook(
                 cast_arguments, prepend=True, with_kwargs=True)
         rest = [p for p in range(len(self.parameters)) if p not in found]
-        if rest:
+        if self.is_zero():
+            player.watch_each(model, {id(p): i for i, p in
+                                      enumerate(self.parameters)})
+        elif rest:
             player.watch_unit(-1, model, lambda: (
                 (p, self.computes[p]) for p in rest))
         player.watch_modules(model)
+
+    def is_zero(self):
+        return self.ranks.wrapper().startswith("zero")
 
     def view_in_forwards(self, module, parameters):
         """FSDP1 has other views of a flat parameter in each forward, so that
@@ -347,7 +366,8 @@ class Unsharded:
             pending = {}
             self.enter(rank)
             for b in range(task.microbatches):
-                player.one_pass(self.model, step, b, rank)
+                player.one_pass(self.model, step, b, rank,
+                                torch.Tensor.backward)
                 for p, g in player.gradient.items():
                     g = g.to(self.pending)
                     pending[p] = pending[p] + g if p in pending else g
@@ -364,7 +384,7 @@ class Unsharded:
         self.reduce(step, total)
         with player.optimizer_step(step, self.model):
             self.optimizer.step()
-        player.show("after", step, self.pieces, lambda x: x.cut(x.parameter))
+        player.show("after", step, self.pieces, lambda x: x.value())
         player.show_states("state", step, self.pieces, self.optimizer)
         self.optimizer.zero_grad()
 
@@ -383,11 +403,7 @@ class Unsharded:
                         flat[first:first + g.numel()] = g.reshape(-1)
                 os.unlink(path)
 
-        def gradient(piece):
-            g = piece.parameter.grad
-            return None if g is None else piece.cut(g)
-
-        self.player.show("reduced", step, self.pieces, gradient)
+        self.player.show("reduced", step, self.pieces, lambda x: x.gradient())
 
 
 class Joined(torch.autograd.Function):

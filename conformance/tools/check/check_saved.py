@@ -25,10 +25,16 @@ def state_of(model, optimizer):
 
 
 def save(model, optimizer, folder):
+    if hasattr(model, "save_checkpoint"):  # an engine's own
+        model.save_checkpoint(folder, tag="check")
+        return
     dcp.save(state_of(model, optimizer), checkpoint_id=folder)
 
 
 def load(model, optimizer, folder):
+    if hasattr(model, "load_checkpoint"):
+        model.load_checkpoint(folder, tag="check")
+        return
     state = state_of(model, optimizer)
     dcp.load(state, checkpoint_id=folder)
     set_state_dict(model, optimizer, model_state_dict=state["model"],

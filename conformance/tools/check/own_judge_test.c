@@ -83,10 +83,11 @@ static struct own_tensor *tensor_of(struct own_record *r, const char *stage,
 
 static void kept_records_are_right(void **state)
 {
-    static const char *const kept[] = {"mlp", "fsdp1"};
+    static const char *const kept[] = {"mlp", "fsdp1", "deepspeed-zero3",
+                                       "deepspeed-zero1"};
 
     (void)state;
-    for (size_t k = 0; k < 2; k++) {
+    for (size_t k = 0; k < sizeof(kept) / sizeof(kept[0]); k++) {
         struct scene x;
 
         read_kept(&x, kept[k]);
@@ -331,6 +332,29 @@ static void a_parameter_outside_of_flat_units(void **state)
     expect_first(&x, "own.layout", "no FullyShardedDataParallel is around it");
 }
 
+/* DeepSpeed has parts, and no units. */
+static void zero_has_parts(void **state)
+{
+    static const char *const kept[] = {"deepspeed-zero3", "deepspeed-zero2"};
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        struct scene x;
+
+        read_kept(&x, kept[k]);
+        assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
+        assert_int_equal(item_of(&x, "own.gathers")->outcome,
+                         OWN_NOT_APPLICABLE);
+        assert_true(item_of(&x, "own.order")->proved);
+        own_result_release(&x.r);
+        x.s.rank[1].n_pieces--;
+        expect_first(&x, "own.layout", "it is on no rank");
+        read_kept(&x, kept[k]);
+        x.s.rank[1].piece[0] = x.s.rank[0].piece[0];
+        expect_first(&x, "own.layout", "it is on two ranks");
+    }
+}
+
 static void places_are_those_of_python(void **state)
 {
     (void)state;
@@ -418,6 +442,7 @@ int main(void)
         cmocka_unit_test(an_evaluation_may_keep_the_root),
         cmocka_unit_test(a_flat_unit_is_padded),
         cmocka_unit_test(a_parameter_outside_of_flat_units),
+        cmocka_unit_test(zero_has_parts),
         cmocka_unit_test(places_are_those_of_python),
         cmocka_unit_test(the_reader_is_strict),
     };

@@ -81,7 +81,7 @@ const struct own_requirement own_requirements[] = {
      "that was asked for.",
      .applies = own_has_units, CHECK(own_wire)},
     {"own.order", "All ranks make the same collectives in the same order.",
-     .applies = own_has_units, CHECK(own_order)},
+     .applies = own_is_sharded, CHECK(own_order)},
     {"own.memory",
      "No more whole weights are there than the units in use, and in the "
      "backward one more that was gathered ahead; behind a pass none are.",
