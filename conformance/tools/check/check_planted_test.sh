@@ -103,4 +103,4 @@ planted raises 1 'own.completes: rank 1 raised: step 0, microbatch 0, forward, i
 planted killed 1 'own.completes: rank 1 signalled: step 0, microbatch 0, forward, in inner.0.3: signal 9 (SIGKILL)'
 planted hangs 1 'own.completes: rank 1 hung: step 0, microbatch 0, forward, in inner.0.3: no end after' --timeout 60
 
-finish "$([ "$only" = '  ' ] && echo 70 || echo 1)"
+finish "$([ "$only" = '  ' ] && echo 71 || echo 1)"
