@@ -134,7 +134,7 @@ def look_at(task, child):
     """Whether the file can be played at all: before anything is sharded."""
     import torch
     from check_play import check_loss
-    from check_ranks import prepare
+    from check_ranks import check_optimizer, prepare
     from check_record import digest_of, digest_of_any
     from check_names import BadModel
 
@@ -167,7 +167,15 @@ def look_at(task, child):
             module.register_forward_pre_hook(
                 lambda *_, name=name: child.note(
                     f"in loss(), in {name or 'the whole model'}"))
-        check_loss(task.call("loss", model, batches[0]))
+        loss = task.call("loss", model, batches[0])
+        check_loss(loss)
+        if any(p.grad is not None for p in model.parameters()):
+            raise BadModel("loss() has called backward(): it has to return "
+                           "the loss, and leave that to whoever plays it")
+        child.note("in the loss's backward")
+        loss.backward()
+        child.note("in optimizer()")
+        check_optimizer(task.call("optimizer", model))
     except BadModel as e:
         child.say(f"{task.file}: {e}")
     except (Exception, SystemExit) as e:

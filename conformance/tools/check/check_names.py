@@ -2,6 +2,8 @@
 """check_names.py - what all wraps have in common: a parameter's names from
 before it was wrapped, units, pieces."""
 
+import torch
+
 from check_record import DTYPES
 
 
@@ -26,6 +28,22 @@ class Piece:
     def __init__(self, p, first, parameter, cut, n=None):
         self.p, self.first, self.parameter, self.cut = p, first, parameter, cut
         self.n = parameter.numel() if n is None else n
+
+    def value(self):
+        return self.cut(self.parameter)
+
+    def gradient(self):
+        g = self.parameter.grad
+        return None if g is None else self.cut(g)
+
+    def states(self, optimizer):
+        """(key, elements of this piece or a scalar, the first of them)."""
+        p = self.parameter
+        for key, t in sorted(optimizer.state.get(p, {}).items()):
+            if isinstance(t, torch.Tensor) and t.shape == p.shape and t.dim():
+                yield key, self.cut(t), self.first
+            elif isinstance(t, torch.Tensor):
+                yield key, t, 0
 
 
 class Entry:
@@ -100,6 +118,23 @@ class Wrap:
     def full(self, unit):
         """(number, weights) of a unit, while it is unsharded."""
         return []
+
+    def held(self, optimizer):
+        """(number, group) of what the optimizer has; -1: none of the
+        model's."""
+        for group, g in enumerate(optimizer.param_groups):
+            for p in g["params"]:
+                for number in self.owned.get(id(p), [-1]):
+                    yield number, group
+
+    def backward(self, loss):
+        loss.backward()
+
+    def forget(self):
+        """Parameters become something else."""
+        with torch.no_grad():
+            for p in self.model.parameters():
+                p.zero_()
 
     def live(self):
         """Bytes of whole weights that are there now."""

@@ -48,6 +48,28 @@ planted learning-rate 1 'Look first at own.step:'
 planted kept-whole 1 'FAIL     own.memory: step 0, rank 0, unit inner.0: '
 planted gathers 1 'FAIL     own.gathers: step 0, rank 0, unit inner.0'
 
+# What a file's own hooks do: evaluations in the optimizer's step, several
+# forwards in a pass, casts, recomputation.
+planted evaluates 0 own.evaluated
+planted evaluates-in-step 0 own.evaluated
+planted evaluates-resharded 0 own.evaluated
+planted evaluates-before 1 'FAIL     own.unsharded: step 1, rank 0, unit (root)'
+planted evaluates-around 1 'FAIL     own.evaluated: step 0, rank 0, unit (root)'
+planted evaluates-on-ranks 1 "gathered 1 times in the evaluations of the optimizer's step, 0 expected"
+planted moves-buffer 1 "the optimizer's step changes buffer scale"
+planted learns 0 own.evaluated
+planted schedule 0 CONFORMANT
+planted doubles 1 'FAIL     own.local-grad: step 0, rank 0, unit inner.1, parameter inner.1.0.weight'
+planted fsdp1-doubles 1 'FAIL     own.local-grad: step 0, rank 0, unit inner.1, parameter inner.1.0.weight'
+planted twice 0 CONFORMANT
+planted looks 0 CONFORMANT
+planted autocast 0 CONFORMANT
+planted recompute 0 CONFORMANT
+planted reentrant 0 CONFORMANT
+planted fsdp1-evaluates 0 own.evaluated
+planted fsdp1-evaluates-before 1 'FAIL     own.unsharded: step 1, rank 0, unit (root)'
+planted fsdp1-twice 0 CONFORMANT
+
 # The same under FSDP1, with use_orig_params and, where it says flat, without.
 planted fsdp1-nothing 0 'under fsdp1, 2 ranks'
 planted fsdp1-flat 0 'under fsdp1-flat, 2 ranks'
@@ -70,13 +92,15 @@ planted hangs-alone 65 'in loss(), in inner.0.3: no end after 60 seconds' --time
 planted no-scalar 65 'not a scalar'
 planted no-tensor 65 'loss() returned float, not a tensor'
 planted no-gradient 65 'needs no gradient'
+planted calls-backward 65 'loss() has called backward()'
+planted wants-closure 65 'the step of LBFGS wants a closure'
 planted model-differs 65 'model() makes another table.weight each time'
 planted batch-differs 65 'batch(0, 0, 0) is another one each time'
-planted unwrapped 1 'neither fully_shard nor DistributedDataParallel'
+planted unwrapped 1 'neither fully_shard nor FullyShardedDataParallel nor DistributedDataParallel, and no DeepSpeedEngine'
 planted no-module 1 'raised: in shard(): shard() returned str, not a torch Module'
-planted no-optimizer 1 'raised: in optimizer(): optimizer() returned NoneType, not a torch Optimizer'
+planted no-optimizer 65 'optimizer() returned NoneType, not a torch Optimizer'
 planted raises 1 'own.completes: rank 1 raised: step 0, microbatch 0, forward, in inner.0.3: ValueError: planted here'
 planted killed 1 'own.completes: rank 1 signalled: step 0, microbatch 0, forward, in inner.0.3: signal 9 (SIGKILL)'
 planted hangs 1 'own.completes: rank 1 hung: step 0, microbatch 0, forward, in inner.0.3: no end after' --timeout 60
 
-finish "$([ "$only" = '  ' ] && echo 49 || echo 1)"
+finish "$([ "$only" = '  ' ] && echo 71 || echo 1)"

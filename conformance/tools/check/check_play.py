@@ -2,6 +2,8 @@
 """check_play.py - one pass of a model, and what is looked at meanwhile: the
 same for a rank of the sharded run and for the unsharded one."""
 
+import contextlib
+
 import torch
 from torch.utils._pytree import tree_leaves
 
@@ -10,6 +12,7 @@ from check_names import BadModel, plain_name
 
 
 IN_A_COLLECTIVE = ", in a collective"
+EVALUATIONS = 4  # in an optimizer's step, of which weights are recorded
 
 
 class Player:
@@ -21,11 +24,12 @@ class Player:
     def __init__(self, task, record, note):
         self.task, self.record, self.note = task, record, note
         self.at = (0, 0, 0)  # step, microbatch, rank
-        self.playing = self.backward = False
+        self.playing = self.backward = self.evaluating = False
+        self.entered = {}  # how often each module was, in an optimizer's step
         self.unit = -1  # whose collective comes next
         self.where = ""
         self.hooked = {}
-        self.gradient = {}
+        self.gradient, self.uses, self.several = {}, {}, {}
         self.place = "before the first step"
         self.live = lambda: 0  # bytes of whole weights
         self.within = False
@@ -54,7 +58,8 @@ class Player:
 
     def saw(self, kind, group, n, dtype):
         del group
-        self.event(kind, self.unit, DTYPES.get(dtype, "none"), n)
+        if kind != "broadcast":  # of no parameter
+            self.event(kind, self.unit, DTYPES.get(dtype, "none"), n)
 
     def spoil_input(self, t):
         """For the watcher, which adapters also use to plant faults."""
@@ -73,7 +78,9 @@ class Player:
         self.where = where
         step, microbatch, _ = self.at
         way = "backward" if self.backward else "forward"
-        self.place = f"step {step}, microbatch {microbatch}, {way}, {where}"
+        self.place = f"step {step}, in the optimizer's step, {where}" \
+            if self.evaluating else \
+            f"step {step}, microbatch {microbatch}, {way}, {where}"
         self.note(self.place)
 
     def watch_unit(self, number, module, weights, inner=None):
@@ -82,9 +89,13 @@ class Player:
 
         def enter(*_):
             self.moment("forward", number)
-            if self.playing and not self.backward:
-                for p, w in weights():
-                    self.see_weight(p, w)
+            if not self.playing or self.backward:
+                return
+            turn = self.entered.get(module, 0)
+            self.entered[module] = turn + 1
+            for p, w in weights() if not self.evaluating or \
+                    turn < EVALUATIONS else ():
+                self.see_weight(p, w, turn)
 
         def leave(_module, _arguments, output):
             self.moment("forward-end", number)
@@ -95,6 +106,7 @@ class Player:
             def arrive(_):
                 if not once:
                     once.append(1)
+                    self.backward |= self.evaluating
                     self.moment("backward", number)
 
             for t in tree_leaves(output):
@@ -104,24 +116,44 @@ class Player:
         (inner or module).register_forward_pre_hook(enter)
         module.register_forward_hook(leave)
 
-    def see_weight(self, p, w):
+    def watch_each(self, model, number):
+        """Of a model without units: each module with parameters of its own.
+        number: of a parameter, by its id."""
+        for module in model.modules():
+            mine = [p for p in module._parameters.values() if p is not None]
+            if mine:
+                self.watch_unit(-1, module, lambda mine=mine: (
+                    (number[id(p)], p) for p in mine))
+
+    def see_weight(self, p, w, turn):
         step, microbatch, rank = self.at
+        if self.evaluating:
+            self.record.tensor(f"evaluated.{turn}", step, 0, 0, p, 0,
+                               w.numel(), w)
+            return
         mine = rank == self.record.header["rank"] # unsharded: once for all
         if microbatch == 0 and mine:
             self.record.tensor("unsharded", step, 0, 0, p, 0, w.numel(), w)
         if w.requires_grad and self.hooked.get(p) is not w:
             self.hooked[p] = w
+            self.uses[p] = self.uses.get(p, 0) + 1
             w.register_hook(lambda g, p=p: self.take(p, g))
 
     def take(self, p, g):
         """The gradient of one pass."""
-        if not self.playing:
+        if not self.playing or self.evaluating:
             return
-        if p in self.gradient:
+        g = g.detach()
+        if self.uses.get(p, 0) > 1:  # a view for each forward of its unit
+            self.several[p] = self.several[p] + g if p in self.several else g
+        elif p in self.gradient:
             raise BadModel("one pass gives a parameter its gradient twice: a "
                            "reentrant checkpoint? use_reentrant=False is known "
                            "here")
-        g = g.detach()
+        else:
+            self.keep(p, g)
+
+    def keep(self, p, g):
         self.record.tensor("local-gradient", *self.at, p, 0, g.numel(), g)
         # Only the unsharded run adds them up.
         alone = self.record.header["role"] == "unsharded"
@@ -129,23 +161,47 @@ class Player:
 
     # ---- A pass ----
 
-    def one_pass(self, model, step, microbatch, rank):
+    def one_pass(self, model, step, microbatch, rank, backward):
         self.at = (step, microbatch, rank)
         self.stand("before the model")
         batch = self.task.call("batch", step, microbatch, rank)
         seen = digest_of_any(batch)
         random = digest_of(torch.get_rng_state())
-        self.gradient = {}
+        self.gradient, self.entered = {}, {}
+        self.uses, self.several = {}, {}
         self.playing, self.backward = True, False
         loss = self.task.call("loss", model, batch)
         check_loss(loss)
         self.backward = True
         self.stand("behind the loss")
-        loss.backward()
+        backward(loss)
+        for p, g in self.several.items():
+            self.keep(p, g)
         self.moment("end", -1)
         self.playing = self.backward = False
         self.record.add("passes", step, microbatch, rank, loss_pair(loss),
                         seen, random)
+
+    @contextlib.contextmanager
+    def optimizer_step(self, step, model):
+        """A hook of the step, or a closure, may evaluate the model: windows of
+        their own, as if of a microbatch behind the last. What they draw is no
+        random number of a pass."""
+        random = torch.get_rng_state()
+        before = buffers_of(model)
+        self.at = (step, self.task.microbatches, self.record.header["rank"])
+        self.playing = self.evaluating = True
+        self.backward, self.entered = False, {}
+        self.stand("before the model")
+        yield
+        self.playing = self.evaluating = self.backward = False
+        torch.set_rng_state(random)
+        for name, digest in buffers_of(model).items():
+            if digest != before.get(name):
+                raise BadModel(f"the optimizer's step changes buffer {name}: "
+                               "each rank has its own, so that the unsharded "
+                               "run cannot do that, too; does a hook of it "
+                               "call the model, and not model.eval() before?")
 
     # ---- Between passes ----
 
@@ -164,23 +220,15 @@ class Player:
 
     def show_states(self, stage, step, pieces, optimizer):
         for piece in pieces:
-            for key, t in sorted(optimizer.state.get(piece.parameter,
-                                                     {}).items()):
-                if not isinstance(t, torch.Tensor):
-                    continue
-                part, first = t, 0
-                if t.shape == piece.parameter.shape and t.dim() > 0:
-                    part, first = piece.cut(t), piece.first
+            for key, part, first in piece.states(optimizer):
                 if part.numel() > 0:
                     self.record.tensor(f"{stage}.{key}"[:31], step, 0, 0,
                                        piece.p, first, piece.n, part)
 
-    def show_held(self, optimizer, wrap):
-        """Which parameters the optimizer has; -1: none of the model's."""
-        for group, g in enumerate(optimizer.param_groups):
-            for p in g["params"]:
-                for number in wrap.owned.get(id(p), [-1]):
-                    self.record.add("held", number, group)
+
+def buffers_of(model):
+    return {plain_name(name): digest_of(b)
+            for name, b in model.named_buffers()}
 
 
 def check_loss(loss):

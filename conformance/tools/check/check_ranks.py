@@ -3,12 +3,14 @@
 one, in which one process plays all ranks, one after the other."""
 
 import datetime
+import inspect
 import os
 
 import torch
 import torch.distributed as dist
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+import check_zero
 from adapter_look import watch_collectives
 from check_names import BadModel, Piece, Wrap, order_of
 from check_play import Player
@@ -52,9 +54,12 @@ class Sharded:
         player.place = "in shard()"
         model = self.task.call("shard", model) or model
         check_kind("shard", model, torch.nn.Module)
+        if check_zero.is_engine(model):
+            player.place = "before the first step"
+            return model, check_zero.EngineStep(model)
         player.place = "in optimizer()"
         optimizer = self.task.call("optimizer", model)
-        check_kind("optimizer", optimizer, torch.optim.Optimizer)
+        check_optimizer(optimizer)
         player.place = "before the first step"
         for module in model.modules():
             if hasattr(module, "reshard"):  # what a forward has left whole
@@ -72,18 +77,26 @@ class Sharded:
             world_size=task.ranks,
             timeout=datetime.timedelta(seconds=task.timeout))
         prepare(task)
+        engines = check_zero.is_imported()
+        if engines:
+            check_zero.make_ready()
+            watch_collectives(player)
         self.model, self.optimizer = self.make()
         self.wrap = wrap = wrap_of(self.model, record, self.order)
         record.header["wrapper"] = wrap.name
-        record.header["optimizer"] = type(self.optimizer).__name__
+        record.header["optimizer"] = getattr(
+            self.optimizer, "kind", type(self.optimizer).__name__)
         self.watch()
+        if not engines:
+            watch_collectives(player)
         self.pieces = list(wrap.pieces())
         for piece in self.pieces:
-            n = piece.cut(piece.parameter).numel()
+            n = piece.value().numel()
             if n > 0:
                 record.add("pieces", piece.p, piece.first, n)
-        player.show_held(self.optimizer, wrap)
-        player.show("initial", 0, self.pieces, lambda x: x.cut(x.parameter))
+        for row in wrap.held(self.optimizer):
+            record.add("held", *row)
+        player.show("initial", 0, self.pieces, lambda x: x.value())
         for step in range(task.steps):
             self.one_step(step)
         for unit in wrap.units():  # now it is known which are resharded
@@ -94,6 +107,10 @@ class Sharded:
     def watch(self):
         player, wrap = self.player, self.wrap
         player.live = wrap.live
+        player.watch_modules(self.model)
+        if wrap.name.startswith("zero"):
+            wrap.watch(player)
+            return
         found = set()
         for number, unit in enumerate(wrap.units()):
             found.update(unit.parameters)
@@ -104,31 +121,26 @@ class Sharded:
         if rest:
             player.watch_unit(-1, self.model,
                               lambda: ((x.p, x.parameter) for x in rest))
-        player.watch_modules(self.model)
         wrap.name_collectives(player)
-        watch_collectives(player)
 
     def one_step(self, step):
         task, player = self.task, self.player
         for b in range(task.microbatches):
             with self.wrap.sync(b == task.microbatches - 1):
-                player.one_pass(self.model, step, b, self.rank)
+                player.one_pass(self.model, step, b, self.rank,
+                                self.wrap.backward)
         player.show_buffers(step, self.rank, self.model)
-        player.stand("in the optimizer")
         self.show_reduced(step)
-        self.optimizer.step()
-        player.show("after", step, self.pieces, lambda x: x.cut(x.parameter))
+        with player.optimizer_step(step, self.model):
+            self.optimizer.step()
+        player.show("after", step, self.pieces, lambda x: x.value())
         player.show_states("state", step, self.pieces, self.optimizer)
         self.optimizer.zero_grad()
 
     def show_reduced(self, step):
-        def gradient(piece):
-            g = piece.parameter.grad
-            return None if g is None else piece.cut(g)
-
-        self.player.show("reduced", step, self.pieces, gradient)
+        self.player.show("reduced", step, self.pieces, lambda x: x.gradient())
         if self.task.takes_over: # the unsharded run goes on with these
-            torch.save([(x.p, x.first, gradient(x)) for x in self.pieces],
+            torch.save([(x.p, x.first, x.gradient()) for x in self.pieces],
                        self.task.reduced_path(step, self.rank))
 
     def checkpoint(self):
@@ -138,14 +150,13 @@ class Sharded:
         folder = os.path.join(task.scratch, "saved")
         task.call("save", self.model, self.optimizer, folder)
         model, optimizer = self.make()
-        with torch.no_grad():
-            for p in model.parameters():
-                p.zero_()
+        wrap = wrap_of(model, Nobody(), self.order)
+        wrap.forget()
         player.place = "in load()"
         task.call("load", model, optimizer, folder)
-        pieces = list(wrap_of(model, Nobody(), self.order).pieces())
+        pieces = list(wrap.pieces())
         last = task.steps - 1
-        player.show("loaded", last, pieces, lambda x: x.cut(x.parameter))
+        player.show("loaded", last, pieces, lambda x: x.value())
         player.show_states("loaded", last, pieces, optimizer)
 
 
@@ -153,6 +164,15 @@ def check_kind(function, made, kind):
     if not isinstance(made, kind):
         raise BadModel(f"{function}() returned {type(made).__name__}, not a "
                        f"torch {kind.__name__}")
+
+
+def check_optimizer(made):
+    check_kind("optimizer", made, torch.optim.Optimizer)
+    closure = inspect.signature(made.step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise BadModel(f"the step of {type(made).__name__} wants a closure: "
+                       "passes are played by themselves here, and then "
+                       "step(), which is given none")
 
 
 class Nobody:
@@ -193,8 +213,11 @@ class Unsharded:
             "fsdp1") else task.reduce]
         self.watch()
         self.pieces = self.same_pieces()
-        player.show_held(self.optimizer, alone)
-        player.show("initial", 0, self.pieces, lambda x: x.cut(x.parameter))
+        for number, group in alone.held(self.optimizer):
+            # DeepSpeed leaves out what is frozen.
+            if not self.is_zero() or self.parameters[number].requires_grad:
+                record.add("held", number, group)
+        player.show("initial", 0, self.pieces, lambda x: x.value())
         self.open_streams()
         for step in range(task.steps):
             self.one_step(step)
@@ -202,26 +225,69 @@ class Unsharded:
     def watch(self):
         player, model = self.player, self.model
         found = set()
+        if self.casts:
+            self.cast_evaluations()
         for number, (name, _, parameters) in enumerate(self.ranks.units()):
             try:
                 module = model.get_submodule(name)
             except AttributeError: # the judge sees that it has no events
                 continue
             found.update(parameters)
+            if self.ranks.wrapper().startswith("fsdp1"):
+                self.view_in_forwards(module, parameters)
             player.watch_unit(number, module, lambda mine=parameters: (
                 (p, self.computes[p]) for p in mine
                 if p < len(self.computes)))
             if self.ranks.wrapper() == "fully_shard":
-                module.register_forward_pre_hook(join_arguments, prepend=True,
-                                                 with_kwargs=True)
+                module.register_forward_pre_hook(
+                    joiner(lambda number=number: player.event(
+                        "backward-end", number)),
+                    prepend=True, with_kwargs=True)
         for name in self.ranks.casts() if self.casts else ():
             model.get_submodule(name).register_forward_pre_hook(
                 cast_arguments, prepend=True, with_kwargs=True)
         rest = [p for p in range(len(self.parameters)) if p not in found]
-        if rest:
+        if self.is_zero():
+            player.watch_each(model, {id(p): i for i, p in
+                                      enumerate(self.parameters)})
+        elif rest:
             player.watch_unit(-1, model, lambda: (
                 (p, self.computes[p]) for p in rest))
         player.watch_modules(model)
+
+    def is_zero(self):
+        return self.ranks.wrapper().startswith("zero")
+
+    def view_in_forwards(self, module, parameters):
+        """FSDP1 has other views of a flat parameter in each forward, so that
+        what the uses in one of them give is added up first."""
+        number = {id(p): i for i, p in enumerate(self.parameters)}
+        slots = [(m, leaf, number[id(p)]) for m in module.modules()
+                 for leaf, p in m._parameters.items()
+                 if p is not None and number[id(p)] in parameters]
+        before = {}
+
+        def put():
+            for m, leaf, p in slots:
+                m._parameters[leaf] = self.computes[p]
+
+        def enter(*_):
+            if self.player.playing and not self.player.evaluating:
+                for p in parameters:
+                    before[p] = w = self.computes[p]
+                    if not w._backward_hooks:  # of the file, for its gradient
+                        self.computes[p] = w.view_as(w)
+                put()
+
+        def leave(*_):
+            for p in before:
+                self.computes[p] = before[p]
+            if before:
+                put()
+            before.clear()
+
+        module.register_forward_pre_hook(enter)
+        module.register_forward_hook(leave, always_call=True)
 
     def same_pieces(self):
         """The parts of parameters that the ranks have."""
@@ -272,20 +338,36 @@ class Unsharded:
                     module._parameters[name] = to[number[id(p)]]
         self.computes = to
 
+    def narrow(self):
+        self.cast([torch.nn.Parameter(p.detach().to(torch.bfloat16),
+                                      requires_grad=p.requires_grad)
+                   if p.is_floating_point() else p for p in self.parameters])
+
+    def cast_evaluations(self):
+        """Those in the optimizer's step, which has the parameters."""
+        def enter(*_):
+            if self.player.evaluating:
+                self.narrow()
+
+        def leave(*_):
+            if self.player.evaluating:
+                self.cast(self.parameters)
+
+        self.model.register_forward_pre_hook(enter)
+        self.model.register_forward_hook(leave)
+
     def one_step(self, step):
         task, player = self.task, self.player
         total = {}
         if self.casts:
-            self.cast([torch.nn.Parameter(p.detach().to(torch.bfloat16),
-                                          requires_grad=p.requires_grad)
-                       if p.is_floating_point() else p
-                       for p in self.parameters])
+            self.narrow()
         self.hand_over(self.wire)
         for rank in range(task.ranks):
             pending = {}
             self.enter(rank)
             for b in range(task.microbatches):
-                player.one_pass(self.model, step, b, rank)
+                player.one_pass(self.model, step, b, rank,
+                                torch.Tensor.backward)
                 for p, g in player.gradient.items():
                     g = g.to(self.pending)
                     pending[p] = pending[p] + g if p in pending else g
@@ -300,9 +382,9 @@ class Unsharded:
             self.cast(self.parameters)
         self.hand_over(torch.float32)
         self.reduce(step, total)
-        player.stand("in the optimizer")
-        self.optimizer.step()
-        player.show("after", step, self.pieces, lambda x: x.cut(x.parameter))
+        with player.optimizer_step(step, self.model):
+            self.optimizer.step()
+        player.show("after", step, self.pieces, lambda x: x.value())
         player.show_states("state", step, self.pieces, self.optimizer)
         self.optimizer.zero_grad()
 
@@ -321,26 +403,30 @@ class Unsharded:
                         flat[first:first + g.numel()] = g.reshape(-1)
                 os.unlink(path)
 
-        def gradient(piece):
-            g = piece.parameter.grad
-            return None if g is None else piece.cut(g)
-
-        self.player.show("reduced", step, self.pieces, gradient)
+        self.player.show("reduced", step, self.pieces, lambda x: x.gradient())
 
 
 class Joined(torch.autograd.Function):
     """The identity of several tensors at once."""
 
     @staticmethod
-    def forward(ctx, *inputs):
+    def forward(ctx, leave, *inputs):
+        ctx.leave = leave
         return tuple(t.view_as(t) for t in inputs)
 
     @staticmethod
     def backward(ctx, *gradients):
-        return gradients
+        ctx.leave()
+        return None, *gradients
 
 
-def join_arguments(_module, arguments, kwargs):
+def joiner(leave):
+    """leave() is called when the backward has left the module."""
+    return lambda _, arguments, kwargs: join_arguments(leave, arguments,
+                                                       kwargs)
+
+
+def join_arguments(leave, arguments, kwargs):
     """fully_shard has a node of autograd in front of each unit, through which
     the gradients of all that it was given go together. Where a weight is used
     several times the order in which autograd adds up its uses depends on that,
@@ -351,7 +437,7 @@ def join_arguments(_module, arguments, kwargs):
     at = [i for i, t in enumerate(leaves)
           if isinstance(t, torch.Tensor) and t.requires_grad]
     if at:
-        for i, t in zip(at, Joined.apply(*(leaves[i] for i in at))):
+        for i, t in zip(at, Joined.apply(leave, *(leaves[i] for i in at))):
             leaves[i] = t
     return tree_unflatten(leaves, shape)
 

@@ -126,7 +126,8 @@ class Record:
         in the unsharded run, are there once."""
         key = (stage, step, microbatch, rank, p, first, t.numel())
         if key in self.seen:
-            if stage == "unsharded" or self.header["role"] == "unsharded":
+            if stage == "unsharded" or stage.startswith("evaluated") or \
+                    self.header["role"] == "unsharded":
                 return
         self.seen.add(key)
         self.add("tensors", stage, step, microbatch, rank, p, first, t.numel(),

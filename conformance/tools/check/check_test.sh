@@ -41,6 +41,8 @@ says 1 'FAIL     own.reduced: step 0, rank 0, unit inner.1, parameter inner.1.0.
     "$kept/divisor"
 says 1 'Look first at own.reduced' "$kept/divisor"
 says 1 'Look first at own.optimizer-holds' "$kept/accelerate-fsdp1-flat"
+says 0 'own.evaluated' "$kept/evaluated"
+says 0 'Not shown: how often' "$kept/deepspeed-zero3"
 says 64 'needs one FILE.py'
 says 64 'needs one FILE.py' a.py b.py
 says 64 'a number from 2 to 8' a.py --ranks 1
@@ -50,7 +52,8 @@ says 65 'no.py: No such file' no.py
 
 # What other libraries prepare: the rows of docs/check-models.md.
 for record in accelerate-ddp accelerate-fsdp2 accelerate-fsdp1 \
-    accelerate-fsdp1-flat lightning-ddp lightning-fsdp2; do
+    accelerate-fsdp1-flat lightning-ddp lightning-fsdp2 deepspeed-zero3 \
+    deepspeed-zero2 deepspeed-zero1; do
     "$cts" check "$kept/$record" >out 2>&1
     row="| \`$record\` | $(sed -n '1s/^[^:]*: //p' out) | $(tail -n 1 out) |"
     why=''
@@ -70,6 +73,17 @@ head -c 1000 "$kept/mlp/rank-1.json" >whole/rank-1.json
 says 65 'rank-1.json' whole
 sed 's/"rank"/"rink"/' "$kept/mlp/rank-1.json" >whole/rank-1.json
 says 65 'rank-1.json' whole
+
+# Evaluations in the optimizer's step: a record without those of the unsharded
+# run; a microbatch behind that.
+mkdir evaluated
+cp "$kept"/evaluated/* evaluated
+sed 's/^\( *\[[01],1,0,false,"forward",\)[0-9]*/\1-1/' \
+    "$kept/evaluated/unsharded.json" >evaluated/unsharded.json
+says 1 "in the evaluations of the optimizer's step, 0 expected" evaluated
+sed 's/^ \[0,1,0,/ [0,2,0,/' "$kept/evaluated/unsharded.json" \
+    >evaluated/unsharded.json
+says 65 'microbatch 2' evaluated
 
 # A rank that did not come to its end: what it would be compared with is not
 # there.
@@ -109,4 +123,4 @@ left=$(find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'fsdp-cts-check-*' \
     -user "$(id -u)" -newer a.py 2>/dev/null | head -n 1)
 [ -z "$left" ] || echo "note: $left, perhaps of another run"
 
-finish 37
+finish 44

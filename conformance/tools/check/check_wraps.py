@@ -10,6 +10,7 @@ import contextlib
 import torch
 
 from check_names import BadModel, Piece, Unit, Wrap, entries_of
+from check_zero import Zero, is_engine
 
 
 def whole(t):
@@ -133,6 +134,8 @@ class FullyShard(Wrap):
 
 
 def wrap_of(model, record, order):
+    if is_engine(model):
+        return Zero(model, record, order)
     if isinstance(model, torch.nn.parallel.DistributedDataParallel):
         return Replicated(model, record, order)
     from torch.distributed.fsdp import FSDPModule # not before 2.6
@@ -141,9 +144,6 @@ def wrap_of(model, record, order):
     from check_flat import Flat, is_flat
     if is_flat(model):
         return Flat(model, record, order)
-    if type(model).__name__ == "DeepSpeedEngine":
-        raise BadModel("shard() returned a DeepSpeedEngine, which has a "
-                       "backward and a step of its own: that cannot be judged")
     raise BadModel("shard() left a model that nothing shards: neither "
                    "fully_shard nor FullyShardedDataParallel nor "
-                   "DistributedDataParallel")
+                   "DistributedDataParallel, and no DeepSpeedEngine")

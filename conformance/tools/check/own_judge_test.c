@@ -83,10 +83,11 @@ static struct own_tensor *tensor_of(struct own_record *r, const char *stage,
 
 static void kept_records_are_right(void **state)
 {
-    static const char *const kept[] = {"mlp", "fsdp1"};
+    static const char *const kept[] = {"mlp", "fsdp1", "deepspeed-zero3",
+                                       "deepspeed-zero1"};
 
     (void)state;
-    for (size_t k = 0; k < 2; k++) {
+    for (size_t k = 0; k < sizeof(kept) / sizeof(kept[0]); k++) {
         struct scene x;
 
         read_kept(&x, kept[k]);
@@ -106,11 +107,11 @@ static void kept_records_are_right(void **state)
 /* All that say anything of the kept models notice a damage. */
 static void each_check_can_fail(void **state)
 {
-    static const char *const kept[] = {"mlp", "frozen", "fsdp1"};
+    static const char *const kept[] = {"mlp", "frozen", "fsdp1", "evaluated"};
     bool proved[64] = {false};
 
     (void)state;
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < 4; k++) {
         struct scene x;
 
         read_kept(&x, kept[k]);
@@ -248,6 +249,65 @@ static void a_gather_too_many(void **state)
     expect_first(&x, "own.gathers", "0 expected");
 }
 
+static struct own_event *find_event(struct own_record *r, uint32_t step,
+                                    uint32_t microbatch, uint32_t kind,
+                                    int32_t unit)
+{
+    for (uint32_t i = 0; i < r->n_events; i++) {
+        struct own_event *e = &r->event[i];
+
+        if (e->step == step && e->microbatch == microbatch && e->kind == kind &&
+            e->unit == unit) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+/* An evaluation in the optimizer's step leaves the root whole, and the next
+ * pass does not gather it, or does; nothing else is gathered twice or never. */
+static void an_evaluation_may_keep_the_root(void **state)
+{
+    static const struct {
+        uint32_t step, microbatch;
+        int32_t unit;
+        const char *text; /* what is wrong if this one is not gathered */
+    } row[] = {
+        {0, 0, 0, "gathered 0 times in the forward, 1 expected"},
+        {0, 1, 0, "in the evaluations of the optimizer's step, 1 expected"},
+        {0, 1, 1, "in the evaluations of the optimizer's step, 1 expected"},
+        {1, 0, 1, "gathered 0 times in the forward, 1 expected"},
+    };
+    struct scene x;
+
+    (void)state;
+    read_kept(&x, "evaluated");
+    assert_null(find_event(&x.s.rank[0], 1, 0, OWN_ALL_GATHER, 0));
+    for (uint32_t r = 0; r < 2; r++) { /* a forward's end that nobody counts */
+        struct own_event *e = find_event(&x.s.rank[r], 1, 0, OWN_FORWARD, 0);
+
+        assert_non_null(e);
+        e->kind = OWN_ALL_GATHER;
+    }
+    assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
+    assert_int_equal(item_of(&x, "own.gathers")->outcome, OWN_PASS);
+    finish(&x);
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        struct own_event *e;
+
+        read_kept(&x, "evaluated");
+        e = find_event(&x.s.rank[1], row[i].step, row[i].microbatch,
+                       OWN_ALL_GATHER, row[i].unit);
+        assert_non_null(e);
+        e->unit = -1;
+        assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
+        if (!strstr(item_of(&x, "own.gathers")->finding.text, row[i].text)) {
+            fail_msg("%zu: %s", i, item_of(&x, "own.gathers")->finding.text);
+        }
+        finish(&x);
+    }
+}
+
 /* Of FSDP1: what pads parameters that a rank keeps as tensors of their own. */
 static void a_flat_unit_is_padded(void **state)
 {
@@ -270,6 +330,29 @@ static void a_parameter_outside_of_flat_units(void **state)
     read_kept(&x, "fsdp1");
     x.s.rank[0].unit[0].n_parameters = x.s.rank[1].unit[0].n_parameters = 0;
     expect_first(&x, "own.layout", "no FullyShardedDataParallel is around it");
+}
+
+/* DeepSpeed has parts, and no units. */
+static void zero_has_parts(void **state)
+{
+    static const char *const kept[] = {"deepspeed-zero3", "deepspeed-zero2"};
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        struct scene x;
+
+        read_kept(&x, kept[k]);
+        assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
+        assert_int_equal(item_of(&x, "own.gathers")->outcome,
+                         OWN_NOT_APPLICABLE);
+        assert_true(item_of(&x, "own.order")->proved);
+        own_result_release(&x.r);
+        x.s.rank[1].n_pieces--;
+        expect_first(&x, "own.layout", "it is on no rank");
+        read_kept(&x, kept[k]);
+        x.s.rank[1].piece[0] = x.s.rank[0].piece[0];
+        expect_first(&x, "own.layout", "it is on two ranks");
+    }
 }
 
 static void places_are_those_of_python(void **state)
@@ -356,8 +439,10 @@ int main(void)
         cmocka_unit_test(nan_is_no_loss),
         cmocka_unit_test(a_missing_reduction),
         cmocka_unit_test(a_gather_too_many),
+        cmocka_unit_test(an_evaluation_may_keep_the_root),
         cmocka_unit_test(a_flat_unit_is_padded),
         cmocka_unit_test(a_parameter_outside_of_flat_units),
+        cmocka_unit_test(zero_has_parts),
         cmocka_unit_test(places_are_those_of_python),
         cmocka_unit_test(the_reader_is_strict),
     };

@@ -21,6 +21,16 @@ bool own_is_flat(const struct own_set *s)
            strcmp(s->rank[0].wrapper, "fsdp1-flat") == 0;
 }
 
+bool own_is_zero(const struct own_set *s)
+{
+    return strncmp(s->rank[0].wrapper, "zero", 4) == 0;
+}
+
+bool own_is_sharded(const struct own_set *s)
+{
+    return own_has_units(s) || own_is_zero(s);
+}
+
 /* ---- Ends ---- */
 
 static bool has_returned(const struct own_record *r, const char *who,
@@ -285,7 +295,7 @@ static bool covers_once(const struct own_set *s, uint32_t parameter,
 
     *f = own_nowhere();
     f->parameter = parameter;
-    if (!in_a_unit(&s->rank[0], parameter)) {
+    if (own_has_units(s) && !in_a_unit(&s->rank[0], parameter)) {
         return own_fail(f,
                         "it is in no unit: each rank has all of it, and "
                         "nobody reduces its gradient; %s",
@@ -379,7 +389,8 @@ bool own_layout_holds(const struct own_requirement *q, const struct own_set *s,
 {
     (void)q;
     *f = own_nowhere();
-    return own_has_units(s) ? is_sharded_once(s, f) : is_whole_everywhere(s, f);
+    return own_is_sharded(s) ? is_sharded_once(s, f)
+                             : is_whole_everywhere(s, f);
 }
 
 bool own_layout_spoil(const struct own_requirement *q, struct own_set *s,

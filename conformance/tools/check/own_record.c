@@ -28,7 +28,7 @@ NAMED(own_how_name, "returned", "raised", "hung", "stopped", "signalled",
 NAMED(own_dtype_name, "f32", "bf16", "f16", "f64", "i64", "i32", "u8", "bool",
       "none")
 NAMED(own_event_name, "forward", "forward-end", "backward", "all-gather",
-      "reduce-scatter", "all-reduce", "end")
+      "reduce-scatter", "all-reduce", "end", "backward-end")
 
 uint32_t own_dtype_bytes(uint32_t dtype)
 {
@@ -116,13 +116,14 @@ BELOW(below_world, world)
         "parameter", &record_u32, AT(owner, parameter), \
             .bounds = below_parameters                  \
     }
-#define PLACE(owner)                                                \
+#define PLACE_OF(owner, microbatches)                               \
     {"step", &record_u32, AT(owner, step), .bounds = below_steps},  \
         {"microbatch", &record_u32, AT(owner, microbatch),          \
-         .bounds = below_microbatches},                             \
+         .bounds = (microbatches)},                                 \
     {                                                               \
         "rank", &record_u32, AT(owner, rank), .bounds = below_world \
     }
+#define PLACE(owner)      PLACE_OF(owner, below_microbatches)
 #define AT(owner, member) RECORD_AT(struct owner, member)
 
 static const struct record_row end_rows[] = {
@@ -250,12 +251,15 @@ static bool check_event(struct record_json *j, void *base)
 {
     const struct own_event *e = base;
 
-    return (e->unit >= -1 && e->unit < OWN_MAX_ROWS) ||
-           record_refuse(j, j->at, "there is no unit %" PRId32, e->unit);
+    return (e->unit >= -1 && e->unit < OWN_MAX_ROWS &&
+            e->microbatch <= record_of(j)->microbatches) ||
+           record_refuse(j, j->at,
+                         "there is no unit %" PRId32 ", or microbatch %u",
+                         e->unit, e->microbatch);
 }
 
 static const struct record_row event_rows[] = {
-    PLACE(own_event),
+    PLACE_OF(own_event, NULL),
     {"backward", &record_bool, AT(own_event, backward)},
     {"what", &record_name, AT(own_event, kind), .name = own_event_name},
     {"unit", &record_i32, AT(own_event, unit)},

@@ -63,7 +63,8 @@ enum own_event_kind {
     OWN_ALL_GATHER = 3,
     OWN_REDUCE_SCATTER = 4,
     OWN_ALL_REDUCE = 5,
-    OWN_PASS_END = 6, /* the loss's backward has ended */
+    OWN_PASS_END = 6,     /* the loss's backward has ended */
+    OWN_BACKWARD_END = 7, /* a unit's has: what it was given has a gradient */
 };
 const char *own_event_name(uint32_t kind);
 
@@ -131,8 +132,8 @@ struct own_tensor {
 };
 
 struct own_event {
-    uint32_t step, microbatch, rank;
-    bool backward; /* after the loss */
+    uint32_t step, microbatch, rank; /* own_is_evaluation */
+    bool backward;                   /* after the loss */
     uint32_t kind;
     int32_t unit; /* -1: none */
     uint32_t dtype;
@@ -182,6 +183,10 @@ extern const struct record_table own_record_table;
 uint32_t own_places(uint64_t n);
 uint64_t own_place(uint64_t n, uint32_t i);
 uint32_t own_places_before(uint64_t n, uint64_t at);
+
+/* Whether it is of no pass, but of the optimizer's step behind the last: a hook
+ * of it has evaluated the model. */
+bool own_is_evaluation(const struct own_record *r, const struct own_event *e);
 
 /* The tensor of the same stage, step, microbatch, rank, parameter, first and
  * n; NULL: there is none. */

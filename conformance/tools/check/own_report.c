@@ -152,6 +152,11 @@ static void print_scope(const struct own_set *s, const struct own_result *r)
 /* What "in every bit" was said of. */
 static void print_looked_at(const struct own_set *s, const struct own_result *r)
 {
+    if (own_is_zero(s)) {
+        printf(
+            "\nNot shown: how often and how much is gathered and reduced, and "
+            "memory. ZeRO has no\nunits that could be counted.");
+    }
     printf("\n%" PRIu64 " tensors were compared in every bit. ",
            r->scope.tensors);
     if (s->world == 2) {

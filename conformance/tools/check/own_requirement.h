@@ -101,6 +101,10 @@ OWN_CHECK(own_order);
 OWN_CHECK(own_memory);
 #undef OWN_CHECK
 bool own_has_units(const struct own_set *s); /* that are judged */
+/* DeepSpeed's stages 1 to 3, whose parts are of no units. */
+bool own_is_zero(const struct own_set *s);
+/* Each rank has a part. */
+bool own_is_sharded(const struct own_set *s);
 /* FSDP1: a unit's parameters lie one behind the other in a flat one. */
 bool own_is_flat(const struct own_set *s);
 

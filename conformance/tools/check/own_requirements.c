@@ -30,6 +30,11 @@ static bool has_states(const struct own_set *s)
     return own_has_stage(s, "state.");
 }
 
+static bool has_evaluations(const struct own_set *s)
+{
+    return own_has_stage(s, "evaluated.");
+}
+
 #define CHECK(name) .holds = name##_holds, .spoil = name##_spoil
 
 const struct own_requirement own_requirements[] = {
@@ -76,7 +81,7 @@ const struct own_requirement own_requirements[] = {
      "that was asked for.",
      .applies = own_has_units, CHECK(own_wire)},
     {"own.order", "All ranks make the same collectives in the same order.",
-     .applies = own_has_units, CHECK(own_order)},
+     .applies = own_is_sharded, CHECK(own_order)},
     {"own.memory",
      "No more whole weights are there than the units in use, and in the "
      "backward one more that was gathered ahead; behind a pass none are.",
@@ -112,6 +117,11 @@ const struct own_requirement own_requirements[] = {
      "The optimizer's states are the unsharded run's, in every bit.",
      .applies = has_states, CHECK(own_same), .stage = "state.",
      .words = "optimizer's state"},
+    {"own.evaluated",
+     "The weights that an evaluation in a step of the optimizer sees are the "
+     "unsharded run's, in every bit.",
+     .applies = has_evaluations, CHECK(own_same), .stage = "evaluated.",
+     .words = "weights seen by evaluation"},
     {"own.frozen-still", "Parameters that are not trained keep their bits.",
      .applies = has_frozen, CHECK(own_frozen)},
     {"own.saved-weights",

@@ -131,7 +131,8 @@ static bool is_due(const struct own_record *rank, const struct own_tensor *t)
     if (is_local(t)) {
         return t->rank == rank->rank;
     }
-    return strcmp(t->stage, "unsharded") == 0 || has_piece(rank, t);
+    return strcmp(t->stage, "unsharded") == 0 ||
+           own_stage_is(t, "evaluated.") || has_piece(rank, t);
 }
 
 static bool find_missing(const struct own_requirement *q,

@@ -17,6 +17,7 @@ enum state {
     SHARDED = 0,
     WHOLE = 1, /* gathered, its backward still to come */
     USED = 2,  /* its backward has begun */
+    DONE = 3,  /* and has ended */
 };
 
 static bool is_of(const struct own_event *e, const struct own_event *pass)
@@ -29,11 +30,12 @@ static bool is_of(const struct own_event *e, const struct own_event *pass)
 static bool take(const struct own_event *e, bool reshard, uint8_t *state)
 {
     const uint8_t before = *state;
+    const bool is_there = before == WHOLE || before == USED;
 
     switch (e->kind) {
     case OWN_FORWARD: /* also the one of a recomputation */
-        *state = before == SHARDED ? WHOLE : before;
-        return before == SHARDED;
+        *state = is_there ? before : WHOLE;
+        return !is_there;
     case OWN_FORWARD_END:
         if (!e->backward && reshard) {
             *state = SHARDED;
@@ -41,34 +43,82 @@ static bool take(const struct own_event *e, bool reshard, uint8_t *state)
         return false;
     case OWN_BACKWARD: /* a second one is that of an earlier use */
         *state = USED;
-        return before != WHOLE;
+        return !is_there;
+    case OWN_BACKWARD_END:
+        *state = DONE;
+        return false;
     default:
         return false;
     }
+}
+
+bool own_is_evaluation(const struct own_record *r, const struct own_event *e)
+{
+    return e->microbatch == r->microbatches;
+}
+
+/* The events of a pass, or of an optimizer's step, of the unsharded run; to: a
+ * unit's counts, or NULL. An evaluation may leave whole what is not resharded
+ * after a forward, or not. */
+static void walk(const struct own_set *s, const struct own_event *pass,
+                 bool keeps, uint8_t *state, struct own_counts *to)
+{
+    const struct own_record *alone = &s->unsharded;
+    const bool lets_go = own_is_evaluation(alone, pass) && !keeps;
+
+    for (uint32_t i = 0; i < alone->n_events; i++) {
+        const struct own_event *e = &alone->event[i];
+        bool gathers;
+
+        if (!is_of(e, pass) || e->unit < 0 ||
+            (uint32_t)e->unit >= s->rank[0].n_units) {
+            continue;
+        }
+        gathers = take(e, s->rank[0].unit[e->unit].reshard || lets_go,
+                       &state[e->unit]);
+        if (to && keeps) {
+            to[e->unit].least[e->backward] += gathers;
+        } else if (to) {
+            to[e->unit].gathers[e->backward] += gathers;
+            to[e->unit].backwards += e->kind == OWN_BACKWARD;
+        }
+    }
+}
+
+static bool computes_gradients(const struct own_record *r,
+                               const struct own_event *pass)
+{
+    for (uint32_t i = 0; i < r->n_events; i++) {
+        if (is_of(&r->event[i], pass) && r->event[i].kind == OWN_BACKWARD) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool own_walk_pass(const struct own_set *s, const struct own_event *pass,
                    struct own_counts *out)
 {
     const struct own_record *alone = &s->unsharded;
+    const struct own_event before = {.step = pass->step - 1,
+                                     .microbatch = alone->microbatches};
     const uint32_t n = s->rank[0].n_units;
     uint8_t *state = calloc(n + 1, sizeof(*state));
+    struct own_event of = *pass;
 
     if (!state) {
         return false;
     }
-    for (uint32_t i = 0; i < alone->n_events; i++) {
-        const struct own_event *e = &alone->event[i];
-
-        if (is_of(e, pass) && e->unit >= 0 && (uint32_t)e->unit < n &&
-            take(e, s->rank[0].unit[e->unit].reshard, &state[e->unit])) {
-            out[e->unit].gathers[e->backward]++;
-        }
-        if (is_of(e, pass) && e->unit >= 0 && (uint32_t)e->unit < n &&
-            e->kind == OWN_BACKWARD) {
-            out[e->unit].backwards++;
-        }
+    if (own_is_evaluation(alone, pass)) {
+        of.rank = 0; /* all ranks do the same there */
     }
+    walk(s, &of, false, state, out);
+    memset(state, SHARDED, n);
+    if (pass->step > 0 && pass->microbatch == 0 &&
+        !computes_gradients(alone, &before)) {
+        walk(s, &before, true, state, NULL);
+    }
+    walk(s, &of, true, state, out);
     free(state);
     return true;
 }
@@ -177,15 +227,18 @@ static bool gathers_hold(const struct own_set *s, const struct own_event *pass,
                          const struct own_counts *want,
                          const struct own_counts *got, struct own_finding *f)
 {
-    (void)pass;
     for (uint32_t u = 0; u < s->rank[0].n_units; u++) {
         for (int way = 0; way < 2; way++) {
             f->unit = u;
-            if (got[u].gathers[way] != want[u].gathers[way] &&
+            if ((got[u].gathers[way] > want[u].gathers[way] ||
+                 got[u].gathers[way] < want[u].least[way]) &&
                 !is_ahead_in_vain(&want[u], &got[u])) {
                 return own_fail(f, "gathered %u times in the %s, %u expected",
                                 got[u].gathers[way],
-                                way == 0 ? "forward" : "backward",
+                                own_is_evaluation(&s->unsharded, pass)
+                                    ? "evaluations of the optimizer's step"
+                                : way == 0 ? "forward"
+                                           : "backward",
                                 want[u].gathers[way]);
             }
         }
@@ -201,6 +254,9 @@ static bool reductions_hold(const struct own_set *s,
     const bool last = pass->microbatch == s->unsharded.microbatches - 1;
 
     (void)want;
+    if (own_is_evaluation(&s->unsharded, pass)) {
+        return true; /* nobody says whether it reduces */
+    }
     for (uint32_t u = 0; u < s->rank[0].n_units; u++) {
         const uint32_t due =
             last && own_unit_elements(s, pass, u, true) > 0 ? 1 : 0;
@@ -214,6 +270,8 @@ static bool reductions_hold(const struct own_set *s,
     return true;
 }
 
+/* And all steps of the optimizer: nothing is asked of those that compute a
+ * gradient by themselves. */
 static bool
 all_passes(const struct own_set *s, struct own_finding *f,
            bool (*hold)(const struct own_set *, const struct own_event *,
@@ -221,7 +279,8 @@ all_passes(const struct own_set *s, struct own_finding *f,
                         struct own_finding *))
 {
     const uint32_t n = s->rank[0].n_units;
-    const uint32_t passes = s->unsharded.steps * s->unsharded.microbatches;
+    const uint32_t windows = s->unsharded.microbatches + 1;
+    const uint32_t passes = s->unsharded.steps * windows;
     struct own_counts *want = calloc(n + 1, sizeof(*want));
     struct own_counts *got = calloc(n + 1, sizeof(*got));
     bool holds = want && got;
@@ -231,20 +290,26 @@ all_passes(const struct own_set *s, struct own_finding *f,
         (void)own_fail(f, "out of memory");
     }
     for (uint32_t i = 0; i < passes * s->world && holds; i++) {
-        const struct own_event pass = {
-            .step = i / s->world / s->unsharded.microbatches,
-            .microbatch = i / s->world % s->unsharded.microbatches,
-            .rank = i % s->world};
+        const struct own_event pass = {.step = i / s->world / windows,
+                                       .microbatch = i / s->world % windows,
+                                       .rank = i % s->world};
+        struct own_event first = pass;
 
         memset(want, 0, n * sizeof(*want));
+        first.rank = 0;
         memset(got, 0, n * sizeof(*got));
         *f = own_nowhere();
         f->step = pass.step;
-        f->microbatch = pass.microbatch;
+        f->microbatch = own_is_evaluation(&s->unsharded, &pass)
+                            ? -1
+                            : (int64_t)pass.microbatch;
         f->rank = pass.rank;
         holds = own_walk_pass(s, &pass, want);
         own_count_pass(s, &pass, got);
-        holds = holds && hold(s, &pass, want, got, f);
+        if (holds && (!own_is_evaluation(&s->unsharded, &pass) ||
+                      !computes_gradients(&s->unsharded, &first))) {
+            holds = hold(s, &pass, want, got, f);
+        }
     }
     free(want);
     free(got);
@@ -274,7 +339,7 @@ static bool spoil_event(const struct own_requirement *q, struct own_set *s,
     for (uint32_t i = rank->n_events; i-- > 0;) {
         struct own_event *e = &rank->event[i];
 
-        if (e->kind == q->kind) {
+        if (e->kind == q->kind && !own_is_evaluation(&s->unsharded, e)) {
             own_damage(undo, &e->unit, sizeof(e->unit));
             e->unit = -1;
             return true;

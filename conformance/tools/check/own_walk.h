@@ -9,6 +9,7 @@
 
 struct own_counts {
     uint32_t gathers[2]; /* in the forward, in the backward */
+    uint32_t least[2];   /* if what an evaluation has left whole is kept */
     uint32_t reductions;
     uint32_t backwards; /* how often its output got a gradient */
 };

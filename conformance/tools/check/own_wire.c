@@ -64,21 +64,22 @@ bool own_wire_holds(const struct own_requirement *q, const struct own_set *s,
     return true;
 }
 
-static struct own_event *first_collective(struct own_set *s)
+static struct own_event *first_collective(struct own_set *s, int32_t least)
 {
     struct own_record *last = &s->rank[s->world - 1];
 
     for (uint32_t i = 0; i < last->n_events; i++) {
-        if (is_collective(&last->event[i]) && last->event[i].unit >= 0) {
+        if (is_collective(&last->event[i]) && last->event[i].unit >= least) {
             return &last->event[i];
         }
     }
     return NULL;
 }
 
-static bool spoil_size(struct own_set *s, struct own_spoil *undo)
+/* Of a unit from `least` on; -1: also of none. */
+static bool spoil_size(struct own_set *s, int32_t least, struct own_spoil *undo)
 {
-    struct own_event *e = first_collective(s);
+    struct own_event *e = first_collective(s, least);
 
     if (!e) {
         return false;
@@ -92,7 +93,7 @@ bool own_wire_spoil(const struct own_requirement *q, struct own_set *s,
                     struct own_spoil *undo)
 {
     (void)q;
-    return spoil_size(s, undo);
+    return spoil_size(s, 0, undo);
 }
 
 /* The next collective of a record from *at on; NULL: there is none. */
@@ -161,5 +162,5 @@ bool own_order_spoil(const struct own_requirement *q, struct own_set *s,
                      struct own_spoil *undo)
 {
     (void)q;
-    return s->world > 1 && spoil_size(s, undo);
+    return s->world > 1 && spoil_size(s, -1, undo);
 }

@@ -14,6 +14,7 @@ from torch.distributed.checkpoint.state_dict import (
     get_model_state_dict, set_model_state_dict,
 )
 from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
+from torch.utils.checkpoint import checkpoint
 from torch.distributed.fsdp import (
     MixedPrecision, MixedPrecisionPolicy, ShardingStrategy, fully_shard,
 )
@@ -57,7 +58,8 @@ class Model(torch.nn.Module):
                 time.sleep(1000)
             if PLANTED == "killed" and i == 1 and rank() == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
-            h = h + inner(h)
+            h = h + (checkpoint(inner, h, use_reentrant=PLANTED == "reentrant")
+                     if PLANTED in ("recompute", "reentrant") else inner(h))
         return self.head(self.norm(h) * self.scale.to(h.dtype))
 
 
@@ -74,6 +76,8 @@ def model():
             p.requires_grad_(False)
     if PLANTED == "optimizer-first":
         m.made = adam(m)
+    if PLANTED == "doubles":  # which fully_shard and FSDP1 forget
+        m.inner[1][0].weight.register_hook(lambda g: g * 2)
     return m
 
 
@@ -90,7 +94,17 @@ def batch(step, microbatch, rank):
 
 
 def loss(model, batch):
-    logits = model(batch[:, :-1])
+    with torch.autocast("cpu", dtype=torch.bfloat16,
+                        enabled=PLANTED == "autocast"):
+        logits = model(batch[:, :-1])
+    if PLANTED == "twice":
+        logits = logits + model(batch[:, 1:])
+    if PLANTED == "looks":
+        with torch.no_grad():
+            again = model(batch[:, 1:])
+        logits = logits + again
+    if PLANTED == "calls-backward":
+        logits.sum().backward(retain_graph=True)
     if PLANTED == "no-scalar":
         return logits
     if PLANTED == "no-tensor":
@@ -206,7 +220,68 @@ def optimizer(model):
         return Restless(model.parameters(), lr=1e-2)
     if PLANTED == "learning-rate" and dist.is_initialized():
         return torch.optim.AdamW(model.parameters(), lr=2e-2)
-    return adam(model)
+    if PLANTED == "wants-closure":
+        return torch.optim.LBFGS(model.parameters())
+    made = Evaluates(model.parameters(), lr=1e-2) \
+        if PLANTED == "evaluates-in-step" else adam(model)
+    made.model = model
+    for name, hook in HOOKS.get(PLANTED, {}).items():
+        getattr(made, f"register_step_{name}_hook")(hook)
+    return made
+
+
+def evaluate(optimizer, *_):
+    with torch.no_grad():
+        optimizer.model(torch.arange(6).reshape(2, 3))
+
+
+def evaluate_on_ranks(optimizer, *_):
+    if dist.is_initialized():
+        evaluate(optimizer)
+
+
+def evaluate_resharded(optimizer, *_):
+    evaluate(optimizer)
+    if hasattr(optimizer.model, "reshard"):
+        optimizer.model.reshard()
+
+
+def move_buffer(optimizer, *_):
+    optimizer.model.scale.mul_(0.5)
+
+
+def learn(optimizer, *_):
+    with torch.enable_grad():
+        optimizer.model(torch.arange(6).reshape(2, 3)).sum().backward()
+
+
+class Schedule:
+    """Made when the first step is."""
+
+    def __call__(self, optimizer, *_):
+        if not hasattr(self, "made"):
+            self.made = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        self.made.step()
+
+
+class Evaluates(torch.optim.AdamW):
+    """Behind its step, in which it knows the weights that it has made."""
+
+    def step(self, closure=None):
+        super().step(closure)
+        evaluate(self)
+
+
+HOOKS = {
+    "evaluates": {"post": evaluate},
+    "evaluates-before": {"pre": evaluate},
+    "evaluates-around": {"pre": evaluate, "post": evaluate},
+    "evaluates-resharded": {"pre": evaluate_resharded, "post": evaluate},
+    "evaluates-on-ranks": {"post": evaluate_on_ranks},
+    "moves-buffer": {"post": move_buffer},
+    "learns": {"post": learn},
+    "schedule": {"post": Schedule()},
+}
 
 
 if PLANTED == "moments-lost":
