@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1067;
+const uint32_t manifest_count = 1077;
 const char manifest_sha256[] =
-    "3fb37eceffcdb06132df2ace0273cc7f58a3afef3fedba865b60f2817c5ab9e3";
+    "cbc665fbce65753bea785b359d0e38292b7affe7cc4622f8f3d6e04aa2f196ae";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
