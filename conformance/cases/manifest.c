@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1077;
+const uint32_t manifest_count = 1078;
 const char manifest_sha256[] =
-    "cbc665fbce65753bea785b359d0e38292b7affe7cc4622f8f3d6e04aa2f196ae";
+    "5333b1f07aa2a213f692fac31ebdff97d0ed3852dbfea03693086bd4c8f4dea8";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -164,8 +164,7 @@ static int check_refused(struct fsdp_sharded *s, int status, uint64_t nth,
 
 static int attempt(struct fsdp_sharded *s)
 {
-    return scene.sends ? testing_send(scene.real, s, given->rank)
-                       : load(s, scene.directory);
+    return scene.sends ? testing_send(scene.real, s) : load(s, scene.directory);
 }
 
 /* One load for each allocation, until one that meets no fault. */

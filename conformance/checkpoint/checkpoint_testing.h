@@ -151,15 +151,18 @@ static inline int testing_assign(const struct fsdp_engine *e,
     return FSDP_OK;
 }
 
+/* This thread, of those that load. */
+static _Thread_local uint32_t testing_rank;
+
 /* The same of all parameters, at most 64 of 4096 elements: rank 0 sends
  * it. */
 static inline int testing_send(const struct fsdp_engine *e,
-                               struct fsdp_sharded *s, uint32_t rank)
+                               struct fsdp_sharded *s)
 {
     float own[4096];
     const void *value[64];
     const struct fsdp_values from = {.size = sizeof(from),
-                                     .value = rank == 0 ? value : NULL};
+                                     .value = testing_rank == 0 ? value : NULL};
 
     for (uint32_t i = 0; i < 4096; i++) {
         own[i] = 1.0f + (float)(i % 7);
@@ -287,6 +290,7 @@ static inline int load_with(const struct loader *l, struct fsdp_env *env)
     int status;
     int shown;
 
+    testing_rank = env->rank;
     case_options(l->c, &o);
     o.optimizer = l->optimizer;
     if (testing.none_has || (testing.rank0_has && env->rank > 0)) {

@@ -172,8 +172,8 @@ int play_wrong_send(struct driver *x, const struct play_wrong *how, int *status)
     }
     if (value && ones) {
         from.value = gives ? value : NULL;
-        from.lenient =
-            how->as == SCRIPT_CALL_SEND_LENIENCY && x->env.rank == last;
+        from.lenient = none || (how->as == SCRIPT_CALL_SEND_LENIENCY &&
+                                x->env.rank == last);
         *status = call(x, &from);
     }
     made = value && ones;
