@@ -353,6 +353,11 @@ const struct claim known_claims[] = {
      .text = "scripts that summon one unit, or on rank 0 alone; `summon.*`, "
              "`error.summon`",
      .says = {"\nsummon ", "! summon-"}},
+    {"send-values", CLAIM_ENGINE,
+     .text = "scripts in which rank 0 sends values that it has in memory; "
+             "`send.*`, `error.send`, `error.send-lacking`, "
+             "`error.send-disagree`",
+     .says = {"\nsend ", "! send-"}},
     {"lenient-load", CLAIM_ENGINE,
      .text = "scripts that load leniently; `checkpoint.lenient`, "
              "`checkpoint.reports-names`",

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1067;
+const uint32_t manifest_count = 1078;
 const char manifest_sha256[] =
-    "3fb37eceffcdb06132df2ace0273cc7f58a3afef3fedba865b60f2817c5ab9e3";
+    "5333b1f07aa2a213f692fac31ebdff97d0ed3852dbfea03693086bd4c8f4dea8";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

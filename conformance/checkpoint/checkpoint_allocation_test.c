@@ -3,8 +3,9 @@
  * checkpoint_allocation_test.c - a load, or a save, for which there is no
  * memory, in either engine: each of one rank's allocations fails in turn. All
  * ranks are refused, each holds what it held, bit for bit, or has no values
- * still; the next one serves. What is assigned asks for no memory at all. And
- * parts of a checkpoint are not loaded strictly.
+ * still; the next one serves. So it is with values that rank 0 sends. What is
+ * assigned asks for no memory at all. And parts of a checkpoint are not loaded
+ * strictly.
  *
  * The test is linked with --wrap of malloc and its family.
  */
@@ -56,6 +57,7 @@ static struct {
     uint32_t victim; /* on this rank */
     uint64_t met;
     struct fsdp_save save; /* that is tried */
+    bool sends;            /* what fails are values that rank 0 sends */
     uint64_t served;       /* of saves, though the fault was met */
 } scene;
 
@@ -160,6 +162,11 @@ static int check_refused(struct fsdp_sharded *s, int status, uint64_t nth,
                            : says("this rank does not hold what it held", nth);
 }
 
+static int attempt(struct fsdp_sharded *s)
+{
+    return scene.sends ? testing_send(scene.real, s) : load(s, scene.directory);
+}
+
 /* One load for each allocation, until one that meets no fault. */
 static int each_fails(struct fsdp_sharded *s)
 {
@@ -170,7 +177,7 @@ static int each_fails(struct fsdp_sharded *s)
         int status;
 
         arm(nth);
-        status = load(s, scene.directory);
+        status = attempt(s);
         FSDP_TRY(ask_victim(&met));
         if (!met) {
             return status;
@@ -296,6 +303,18 @@ static int fill_and_load(const struct fsdp_engine *engine,
     return each_fails(s);
 }
 
+/* Behind one that none failed of every rank has what an assign gives. */
+static int fill_and_send(const struct fsdp_engine *engine,
+                         struct fsdp_sharded *s)
+{
+    uint64_t sent;
+
+    FSDP_TRY(fill_and_load(engine, s));
+    sent = look(s);
+    FSDP_TRY(assign(s, 1));
+    return look(s) == sent ? FSDP_OK : says("not all values were sent", 0);
+}
+
 static void save(const struct fsdp_engine *engine, struct shown *saved)
 {
     const struct arrangement from = {
@@ -328,7 +347,9 @@ static void plays(const struct fsdp_engine *engine, const char *directory,
     loads.close = close_playing;
     loads.shard = shard;
     loads.load = load;
-    testing.before = scene.save.directory ? each_save_fails : fill_and_load;
+    testing.before = scene.save.directory ? each_save_fails
+                     : scene.sends        ? fill_and_send
+                                          : fill_and_load;
     testing.rank0_has = scene.held == HELD_SENT;
     testing.none_has = scene.held == HELD_NONE || scene.held == HELD_HALF;
     if (testing_read(&to, "track", FSDP_OPTIMIZER_ADAMW, directory, &is,
@@ -425,6 +446,32 @@ static void each_allocation_of_a_save(const struct fsdp_engine *engine)
     folder_erase(scene.directory);
 }
 
+static void sends(void **state)
+{
+    const struct fsdp_engine *engine = *state;
+    struct shown saved;
+
+    scene.loaded = LOADED_ALL;
+    scene.sends = true;
+    save(engine, &saved);
+    scene.met = 0;
+    for (scene.held = 0; scene.held < N_HELD; scene.held++) {
+        for (scene.victim = 0; scene.victim < RANKS; scene.victim++) {
+            scene.what = FAULT_MEMORY;
+            plays(engine, scene.directory, &saved);
+            scene.what = FAULT_DEVICE;
+            plays(engine, scene.directory, &saved);
+        }
+    }
+    print_message("%s, values sent: %llu allocations failed\n", engine->name,
+                  (unsigned long long)scene.met);
+    assert_true(scene.met >= 2ull * N_HELD);
+    scene.victim = 0;
+    scene.sends = false;
+    shown_release(&saved);
+    folder_erase(scene.directory);
+}
+
 static void loads(void **state)
 {
     each_allocation(*state);
@@ -444,6 +491,8 @@ int main(void)
         {"loads of impl", loads, NULL, NULL, impl},
         {"saves of ref", saves, NULL, NULL, ref},
         {"saves of impl", saves, NULL, NULL, impl},
+        {"values sent by ref", sends, NULL, NULL, ref},
+        {"values sent by impl", sends, NULL, NULL, impl},
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -179,6 +179,7 @@ enum held {
     HELD_TRAINED, /* another checkpoint was loaded */
     HELD_ASSIGNED,
     HELD_SENT, /* by rank 0, which alone had it */
+    HELD_DICT, /* the same, into a model that was there */
     N_HELD
 };
 
@@ -211,7 +212,9 @@ static struct scene *make_scene(uint32_t i, enum held held)
     find_file(s);
     s->to = (struct arrangement){
         .engine = engine(i), .ranks = 2, .wrap = CASE_WRAP_LAYER};
-    testing.before = held == HELD_ASSIGNED ? assign : NULL;
+    testing.before = held == HELD_ASSIGNED ? assign
+                     : held == HELD_DICT   ? testing_send
+                                           : NULL;
     testing.rank0_has = held == HELD_SENT;
     if (held == HELD_TRAINED) {
         testing_write(&s->to, "odd", s->other, &s->held);

@@ -151,6 +151,31 @@ static inline int testing_assign(const struct fsdp_engine *e,
     return FSDP_OK;
 }
 
+/* This thread, of those that load. */
+static _Thread_local uint32_t testing_rank;
+
+/* The same of all parameters, at most 64 of 4096 elements: rank 0 sends
+ * it. */
+static inline int testing_send(const struct fsdp_engine *e,
+                               struct fsdp_sharded *s)
+{
+    float own[4096];
+    const void *value[64];
+    const struct fsdp_values from = {.size = sizeof(from),
+                                     .value = testing_rank == 0 ? value : NULL};
+
+    for (uint32_t i = 0; i < 4096; i++) {
+        own[i] = 1.0f + (float)(i % 7);
+    }
+    for (uint32_t p = 0; p < testing.model->n_parameters; p++) {
+        if (p == 64 || fsdp_numel(testing.model, p) > 4096) {
+            return FSDP_ERR_INTERNAL;
+        }
+        value[p] = own;
+    }
+    return e->send_values(s, &from);
+}
+
 /* In the form that the test wants, and what is saved is shown. */
 static inline int testing_save(struct fsdp_sharded *sharded,
                                const struct fsdp_save *save)
@@ -265,6 +290,7 @@ static inline int load_with(const struct loader *l, struct fsdp_env *env)
     int status;
     int shown;
 
+    testing_rank = env->rank;
     case_options(l->c, &o);
     o.optimizer = l->optimizer;
     if (testing.none_has || (testing.rank0_has && env->rank > 0)) {

@@ -68,6 +68,8 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"memory.", "live-bytes"},
         {"summon.peak", "live-bytes"},
         {"rank0.peak", "live-bytes"},
+        {"send.peak", "live-bytes"},
+        {"send.input-stays", "answers"},
         {"deferred.peak", "live-bytes"},
         {"run.leaves-nothing", "live-bytes"},
         {"control.reshard", "live-bytes"},

@@ -254,6 +254,7 @@ static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
     e->assign = by->assign ? by->assign : e->assign;
     e->summon = by->summon ? by->summon : e->summon;
     e->load_from = by->load_from ? by->load_from : e->load_from;
+    e->send_values = by->send_values ? by->send_values : e->send_values;
 }
 
 static void replace_device(const struct mutant *m, struct fsdp_device *d)

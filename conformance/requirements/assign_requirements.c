@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * assign_requirements.c - values that are given to parameters at rest: each
- * rank has what it owns of them, and nothing else has changed.
+ * assign_requirements.c - values that are given to parameters at rest, to each
+ * rank or by rank 0 to all: each has what it owns of them, and nothing else has
+ * changed.
  */
 #include "requirements/families.h"
 #include "requirements/script_action.h"
@@ -25,14 +26,19 @@ static bool is_look(const struct expect *e, uint32_t i)
     return action_at(e, i)->verb == SCRIPT_LOOK;
 }
 
-/* Nothing else comes between an assign and the looks that show it, or before
- * it. */
+static bool gives_any(uint32_t verb)
+{
+    return verb == SCRIPT_ASSIGN || verb == SCRIPT_SEND;
+}
+
+/* Nothing else comes between what gives values and the looks that show it, or
+ * before it. */
 static bool leaves_all(const struct expect *e, uint32_t i)
 {
     const uint32_t verb = action_at(e, i)->verb;
 
-    return verb == SCRIPT_LOOK || verb == SCRIPT_ASSIGN ||
-           verb == SCRIPT_WRONG || verb == SCRIPT_SUMMON;
+    return verb == SCRIPT_LOOK || gives_any(verb) || verb == SCRIPT_WRONG ||
+           verb == SCRIPT_SUMMON;
 }
 
 /* Whether action i gives values to p, and by which name: of several the first,
@@ -42,11 +48,11 @@ static bool gives(const struct expect *e, uint32_t i, uint32_t p, uint32_t *by)
     const struct script_action *a = action_at(e, i);
 
     *by = a->parameter == SCRIPT_ALL ? p : a->parameter;
-    return a->verb == SCRIPT_ASSIGN && *by < e->model->n_parameters &&
+    return gives_any(a->verb) && *by < e->model->n_parameters &&
            expect_original(e, *by) == p;
 }
 
-/* The last assign before look i that gives values to p, with nothing between;
+/* The last action before look i that gives values to p, with nothing between;
  * i: there is none. */
 static uint32_t given_at(const struct expect *e, uint32_t i, uint32_t p,
                          uint32_t *by)
@@ -59,21 +65,22 @@ static uint32_t given_at(const struct expect *e, uint32_t i, uint32_t p,
     return i;
 }
 
-/* The last look before an assign that look i comes behind; i: none. */
-static uint32_t look_before(const struct expect *e, uint32_t i)
+/* The last look before an action of this kind that look i comes behind; i:
+ * none. */
+static uint32_t look_before(const struct expect *e, uint32_t i, uint32_t verb)
 {
-    bool assigns = false;
+    bool found = false;
 
     for (uint32_t k = i; k > 0 && leaves_all(e, k - 1); k--) {
-        assigns = assigns || action_at(e, k - 1)->verb == SCRIPT_ASSIGN;
-        if (assigns && is_look(e, k - 1)) {
+        found = found || action_at(e, k - 1)->verb == verb;
+        if (found && is_look(e, k - 1)) {
             return k - 1;
         }
     }
     return i;
 }
 
-/* ---- assign.own-part ----------------------------------------------------- */
+/* ---- assign.own-part, send.own-part -------------------------------------- */
 
 /* Where all was unsharded last before action i. */
 static uint32_t summoned_at(const struct expect *e, uint32_t i)
@@ -112,14 +119,15 @@ static bool want(const struct expect *e, const struct record *r,
     return true;
 }
 
-static bool own_of_part(const struct expect *e, const struct record *r,
-                        const struct compare_part *part, struct finding *f)
+static bool own_by(const struct expect *e, const struct record *r,
+                   const struct compare_part *part, uint32_t verb,
+                   struct finding *f)
 {
     uint32_t by;
     const uint32_t i = given_at(e, part->step, part->parameter, &by);
     const float *got = compare_values(r, RECORD_AFTER, part);
 
-    if (i == part->step) {
+    if (i == part->step || action_at(e, i)->verb != verb) {
         return true;
     }
     if (!got) {
@@ -144,7 +152,19 @@ static bool own_of_part(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* ---- assign.states-stay -------------------------------------------------- */
+static bool own_of_part(const struct expect *e, const struct record *r,
+                        const struct compare_part *part, struct finding *f)
+{
+    return own_by(e, r, part, SCRIPT_ASSIGN, f);
+}
+
+static bool sent_of_part(const struct expect *e, const struct record *r,
+                         const struct compare_part *part, struct finding *f)
+{
+    return own_by(e, r, part, SCRIPT_SEND, f);
+}
+
+/* ---- assign.states-stay, send.others-stay -------------------------------- */
 
 /* There before and behind, with the same bits, or neither. */
 static bool same(const struct expect *e, const struct record *r,
@@ -174,12 +194,13 @@ static bool is_other(const struct expect *e, uint32_t i, uint32_t p,
     return at == i || at < before;
 }
 
-static bool stays_of_part(const struct expect *e, const struct record *r,
-                          const struct compare_part *part, struct finding *f)
+static bool stays_by(const struct expect *e, const struct record *r,
+                     const struct compare_part *part, uint32_t verb,
+                     struct finding *f)
 {
     static const uint32_t stages[] = {RECORD_REDUCED, RECORD_STATE0,
                                       RECORD_STATE1};
-    const uint32_t before = look_before(e, part->step);
+    const uint32_t before = look_before(e, part->step, verb);
 
     if (before == part->step) {
         return true;
@@ -191,6 +212,18 @@ static bool stays_of_part(const struct expect *e, const struct record *r,
     }
     return !is_other(e, part->step, part->parameter, before) ||
            same(e, r, part, before, RECORD_AFTER, f);
+}
+
+static bool stays_of_part(const struct expect *e, const struct record *r,
+                          const struct compare_part *part, struct finding *f)
+{
+    return stays_by(e, r, part, SCRIPT_ASSIGN, f);
+}
+
+static bool others_of_part(const struct expect *e, const struct record *r,
+                           const struct compare_part *part, struct finding *f)
+{
+    return stays_by(e, r, part, SCRIPT_SEND, f);
 }
 
 /* ---- Of every look ------------------------------------------------------- */
@@ -221,25 +254,62 @@ static bool stays_hold(const struct expect *e, const struct record *r,
     return looks_hold(e, r, stays_of_part, f);
 }
 
-/* Look i shows a value of p at that stage which one of the two is about. */
+static bool sent_holds(const struct expect *e, const struct record *r,
+                       struct finding *f)
+{
+    return looks_hold(e, r, sent_of_part, f);
+}
+
+static bool others_hold(const struct expect *e, const struct record *r,
+                        struct finding *f)
+{
+    return looks_hold(e, r, others_of_part, f);
+}
+
+/* Look i shows a value of p at that stage which one of these is about. */
+static bool given_by(const struct expect *e, uint32_t i, uint32_t p,
+                     uint32_t stage, uint32_t verb)
+{
+    uint32_t by;
+    const uint32_t at = given_at(e, i, p, &by);
+
+    return stage == RECORD_AFTER && at < i && action_at(e, at)->verb == verb;
+}
+
 static bool is_given(const struct expect *e, uint32_t i, uint32_t p,
                      uint32_t stage)
 {
-    uint32_t by;
-
-    return stage == RECORD_AFTER && given_at(e, i, p, &by) < i;
+    return given_by(e, i, p, stage, SCRIPT_ASSIGN);
 }
 
-static bool stays(const struct expect *e, uint32_t i, uint32_t p,
-                  uint32_t stage)
+static bool is_sent(const struct expect *e, uint32_t i, uint32_t p,
+                    uint32_t stage)
 {
-    const uint32_t before = look_before(e, i);
+    return given_by(e, i, p, stage, SCRIPT_SEND);
+}
+
+static bool stays_beside(const struct expect *e, uint32_t i, uint32_t p,
+                         uint32_t stage, uint32_t verb)
+{
+    const uint32_t before = look_before(e, i, verb);
 
     return before < i && (stage == RECORD_AFTER
                               ? is_other(e, i, p, before)
                               : stage == RECORD_STATE0 &&
                                     e->c->optimizer != FSDP_OPTIMIZER_SGD &&
                                     expect_is_trainable(expect_at(e, i), p));
+}
+
+static bool stays(const struct expect *e, uint32_t i, uint32_t p,
+                  uint32_t stage)
+{
+    return stays_beside(e, i, p, stage, SCRIPT_ASSIGN);
+}
+
+static bool is_beside(const struct expect *e, uint32_t i, uint32_t p,
+                      uint32_t stage)
+{
+    return stays_beside(e, i, p, stage, SCRIPT_SEND);
 }
 
 static bool shows(const struct expect *e,
@@ -297,6 +367,26 @@ static bool stays_apply(const struct expect *e)
 static bool stays_spoil(const struct expect *e, struct record *r)
 {
     return spoil(e, r, stays);
+}
+
+static bool sent_applies(const struct expect *e)
+{
+    return shows(e, is_sent);
+}
+
+static bool sent_spoil(const struct expect *e, struct record *r)
+{
+    return spoil(e, r, is_sent);
+}
+
+static bool others_apply(const struct expect *e)
+{
+    return shows(e, is_beside);
+}
+
+static bool others_spoil(const struct expect *e, struct record *r)
+{
+    return spoil(e, r, is_beside);
 }
 
 /* ---- assign.padding-zero ------------------------------------------------- */
@@ -367,6 +457,28 @@ const struct requirement assign_requirements[] = {
               "wire",
               "elements of padding in all-gathers and reduce-scatters that "
               "were not +0"}},
+    {.id = "send.own-part",
+     .text = "When rank 0 has sent values every rank has what it owns of them, "
+             "bit for bit.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step",
+     .claim = "send-values",
+     .applies = sent_applies,
+     .holds = sent_holds,
+     .spoil = sent_spoil},
+    {.id = "send.others-stay",
+     .text = "Sending rank 0's values changes no state, no gradient, and no "
+             "weight that it has no value of.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step send.own-part",
+     .claim = "send-values",
+     .applies = others_apply,
+     .holds = others_hold,
+     .spoil = others_spoil},
     {.id = "error.assign-in-pass",
      .text = "An assign between BEGIN and END, or while all is unsharded, is "
              "refused as INVALID.",

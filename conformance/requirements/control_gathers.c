@@ -191,6 +191,7 @@ static enum control_why take(const struct expect *e, uint32_t i, struct unit *x,
         }
         return CONTROL_BY_UNKNOWN;
     case SCRIPT_ASSIGN:
+    case SCRIPT_SEND:
     case SCRIPT_STEP: /* which refreshes none */
         end_copy(x, true);
         return x->stale ? CONTROL_BY_STEP : CONTROL_BY_UNKNOWN;

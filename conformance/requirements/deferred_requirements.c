@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * deferred_requirements.c - models that begin without values, or with those
- * that rank 0 has: nothing is done with them before all are there, and giving
- * or sending them takes no room. What they train like is
+ * that rank 0 has, or are sent them: nothing is done with them before all are
+ * there, and giving or sending them takes no room. What they train like is
  * script_requirements.c's to ask.
  */
 #include "requirements/families.h"
@@ -10,7 +10,7 @@
 
 #include "judge/compare/compare_checks.h"
 
-/* ---- deferred.peak, rank0.peak ------------------------------------------- */
+/* ---- deferred.peak, rank0.peak, send.peak -------------------------------- */
 
 static bool computes(uint32_t verb)
 {
@@ -38,6 +38,16 @@ static bool only_assigns(const struct expect *e)
 static bool only_sends(const struct expect *e)
 {
     return only_fills(e) && e->script.rank0;
+}
+
+static bool sends_others(const struct expect *e)
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        if (e->event[i].action->verb == SCRIPT_SEND) {
+            return only_fills(e) && !e->script.deferred && !e->script.rank0;
+        }
+    }
+    return false;
 }
 
 static uint64_t most(const struct expect *e)
@@ -221,5 +231,16 @@ const struct requirement deferred_requirements[] = {
      .applies = sends,
      .check = &check_each_rank,
      .rank = {sent_by_rank, sent_spoil}},
+    {.id = "send.peak",
+     .text = "While rank 0 sends a state dict no rank has more unsharded or "
+             "staged at once than the largest unit is.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_MEMORY,
+     .needs = "run.shows-every-step",
+     .claim = "send-values",
+     .applies = sends_others,
+     .check = &check_each_rank,
+     .rank = {peak_of_rank, peak_spoil}},
     {0},
 };

@@ -42,6 +42,7 @@ extern const struct requirement offload_requirements[];
 extern const struct requirement assign_requirements[];
 extern const struct requirement deferred_requirements[];
 extern const struct requirement lenient_requirements[];
+extern const struct requirement send_requirements[];
 extern const struct requirement summon_requirements[];
 extern const struct requirement tied_requirements[];
 extern const struct requirement parameter_unit_requirements[];

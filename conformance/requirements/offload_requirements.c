@@ -209,14 +209,15 @@ each_step(const struct expect *e, const struct record_rank *rank, uint32_t k,
     return true;
 }
 
-/* What is saved and loaded, initial, or shown to rank 0 alone is copied as an
- * engine likes. */
+/* What is saved and loaded, initial, or shown to rank 0 alone, or sent by it,
+ * is copied as an engine likes. */
 static bool copies_as_it_likes(const struct expect *e,
                                const struct script_action *a)
 {
     return a->verb == SCRIPT_SAVE || a->verb == SCRIPT_WAIT ||
            a->verb == SCRIPT_LOAD || a->verb == SCRIPT_AGAIN ||
            (a->verb == SCRIPT_SUMMON_SOME && a->on_rank0) ||
+           a->verb == SCRIPT_SEND ||
            (a->ending != SCRIPT_WHOLE &&
             (e->c->prefetch_forward != 0 || e->c->prefetch_backward != 0));
 }

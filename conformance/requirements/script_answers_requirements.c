@@ -191,7 +191,8 @@ const struct requirement script_answers_requirements[] = {
               "error.freeze-arguments error.load-without-states "
               "error.step-in-backward error.assign-in-pass "
               "error.assign-range deferred.named error.deferred "
-              "error.values-disagree error.summon "
+              "error.values-disagree error.summon error.send "
+              "error.send-lacking error.send-disagree "
               "error.load-renamed error.save-unknown-part "
               "error.save-dtype error.load-parts error.load-rounded",
      .applies = is_refused,

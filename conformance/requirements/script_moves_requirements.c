@@ -132,10 +132,12 @@ static bool other_collectives(const struct expect *e,
     return script_action_tell(e, (uint32_t)at.step, f);
 }
 
-/* What is sent to rank 0 alone is so as an engine likes: summon.sent-once. */
-static bool sends_to_rank0(const struct script_action *a)
+/* What is sent to rank 0 alone, or by it, is so as an engine likes:
+ * summon.sent-once, send.once. */
+static bool sends_alone(const struct script_action *a)
 {
-    return a->verb == SCRIPT_SUMMON_SOME && a->on_rank0;
+    return (a->verb == SCRIPT_SUMMON_SOME && a->on_rank0) ||
+           a->verb == SCRIPT_SEND;
 }
 
 /* What is saved and loaded communicates as an engine likes. */
@@ -145,7 +147,7 @@ static bool collectives_in_action(const struct expect *e,
 {
     const struct expect_event *v = &e->event[at.step];
 
-    return sends_to_rank0(v->action) || same_collectives(e, v, got) ||
+    return sends_alone(v->action) || same_collectives(e, v, got) ||
            (e->profile == EXPECT_OWN ? other_times
                                      : other_collectives)(e, v, got, at, f);
 }
@@ -167,7 +169,7 @@ static bool collectives_spoil(const struct expect *e, struct record *r)
     for (uint32_t i = 0; rank && i < rank->n_steps && i < e->n_events; i++) {
         struct record_sequence *s = &rank->sequence[rank->step_sequence[i]];
 
-        if (s->n > 0 && !sends_to_rank0(e->event[i].action)) {
+        if (s->n > 0 && !sends_alone(e->event[i].action)) {
             s->c[s->n - 1].n++;
             return true;
         }
@@ -238,7 +240,7 @@ static bool is_measured(const struct expect *e)
 
         if (verb == SCRIPT_SAVE || verb == SCRIPT_LOAD ||
             verb == SCRIPT_FREEZE || verb == SCRIPT_THAW ||
-            sends_to_rank0(e->event[i].action)) {
+            sends_alone(e->event[i].action)) {
             return false;
         }
     }

@@ -418,7 +418,7 @@ const struct requirement script_requirements[] = {
      .must = 1,
      .level = LEVEL_STEP,
      .needs = "run.shows-every-step script.collectives assign.own-part "
-              "assign.states-stay",
+              "assign.states-stay send.own-part send.others-stay",
      .claim = "deferred",
      .profile = PROFILE_BITS,
      .applies = trains_deferred,
@@ -475,7 +475,8 @@ const struct requirement script_requirements[] = {
               "thaw.others-stay mixed.overflow "
               "step-in-backward.same-bits assign.own-part "
               "assign.states-stay deferred.same-curve rank0.same-values "
-              "summon.values checkpoint.lenient",
+              "summon.values send.own-part send.others-stay "
+              "checkpoint.lenient",
      .profile = PROFILE_BITS,
      .applies = looks,
      .holds = values_hold,

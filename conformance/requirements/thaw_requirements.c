@@ -118,7 +118,8 @@ static uint32_t frozen_since(const struct expect *e, uint32_t i, uint32_t p)
     for (uint32_t k = i; k-- > 0 && !trains(e, k, p);) {
         const uint32_t verb = action_at(e, k)->verb;
 
-        if (ends_life(verb) || verb == SCRIPT_LOAD || verb == SCRIPT_ASSIGN) {
+        if (ends_life(verb) || verb == SCRIPT_LOAD || verb == SCRIPT_ASSIGN ||
+            verb == SCRIPT_SEND) {
             break;
         }
         look = verb == SCRIPT_LOOK ? k : look;

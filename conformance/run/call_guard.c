@@ -202,6 +202,8 @@ GUARDED(summon, true, (struct fsdp_sharded * s, const struct fsdp_summon *how),
 
 GUARDED(load_from, true, (struct fsdp_sharded * s, const struct fsdp_load *how),
         (s, how))
+GUARDED(send_values, true,
+        (struct fsdp_sharded * s, const struct fsdp_values *from), (s, from))
 
 static void guarded_destroy(struct fsdp_sharded *s)
 {
@@ -237,6 +239,7 @@ void call_guard_wrap(struct fsdp_engine *e)
     WRAP(assign);
     WRAP(summon);
     WRAP(load_from);
+    WRAP(send_values);
     WRAP(destroy);
 #undef WRAP
 }

@@ -107,7 +107,8 @@ static int play_action(struct driver *x, const struct script_action *a)
         [SCRIPT_THAW] = play_freeze,
         [SCRIPT_BACKWARD_STEP] = play_backward_step,
         [SCRIPT_ASSIGN] = play_assign,
-        [SCRIPT_SUMMON_SOME] = play_summon_some};
+        [SCRIPT_SUMMON_SOME] = play_summon_some,
+        [SCRIPT_SEND] = play_send};
 
     if (a->verb == SCRIPT_PASS && a->ending == SCRIPT_LEFT_OPEN) {
         FSDP_TRY(end_life(x));

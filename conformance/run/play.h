@@ -124,10 +124,18 @@ int play_wrong_freeze_by_two(struct driver *x, int *status);
 int play_keep_summoned(struct driver *x, uint32_t p,
                        const struct fsdp_tensor *t);
 int play_assign(struct driver *x, const struct script_action *a);
+/* Of parameter p, what the action gives to elements [first, first + n). */
+int play_values(struct driver *x, const struct script_action *a, uint32_t p,
+                uint64_t first, uint64_t n, float *out);
 int play_wrong_assign(struct driver *x, const struct play_wrong *how,
                       int *status);
 int play_wrong_assign_far(struct driver *x, int *status);
 int play_wrong_assign_unknown(struct driver *x, int *status);
+
+/* play_send.c: rank 0's values are sent; and how that is refused. */
+int play_send(struct driver *x, const struct script_action *a);
+int play_wrong_send(struct driver *x, const struct play_wrong *how,
+                    int *status);
 
 /* play_buffers.c: what the model asks for in a forward; what its module has
  * left there, before the engine is told; and what rests, in a stage of the

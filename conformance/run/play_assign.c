@@ -11,7 +11,8 @@
 static bool assigns_summoned(const struct script *s)
 {
     for (uint32_t i = 0; i < s->n_actions; i++) {
-        if (s->action[i].verb == SCRIPT_ASSIGN &&
+        if ((s->action[i].verb == SCRIPT_ASSIGN ||
+             s->action[i].verb == SCRIPT_SEND) &&
             s->action[i].source == SCRIPT_SUMMONED) {
             return true;
         }
@@ -41,8 +42,8 @@ int play_keep_summoned(struct driver *x, uint32_t p,
     return d->sync(d->self, x->env.compute);
 }
 
-static int values(struct driver *x, const struct script_action *a, uint32_t p,
-                  uint64_t first, uint64_t n, float *out)
+int play_values(struct driver *x, const struct script_action *a, uint32_t p,
+                uint64_t first, uint64_t n, float *out)
 {
     if (a->source == SCRIPT_INITIAL) {
         return x->model->initial(x->model->context, p, first, n, out);
@@ -81,7 +82,7 @@ static int give(struct driver *x, const struct script_action *a, uint32_t p)
         const uint64_t n = end > 0 ? (end - 1) % most + 1 : 0;
 
         end -= n;
-        status = values(x, a, p, end, n, host);
+        status = play_values(x, a, p, end, n, host);
         if (status == FSDP_OK) {
             status = assign(x, p, end, n, host);
         }

@@ -65,6 +65,7 @@ enum script_verb {
     SCRIPT_ASSIGN, /* assign, of one parameter or of all; drawn from 4 on */
     /* summon, as SUMMON of one unit, or on rank 0 alone; drawn from 6 on. */
     SCRIPT_SUMMON_SOME,
+    SCRIPT_SEND, /* send_values, of all parameters or of one; not drawn */
     SCRIPT_N_VERBS,
 };
 
@@ -184,10 +185,10 @@ struct script_action {
     uint32_t unit; /* below SCRIPT_MAX_UNITS, or FSDP_NO_UNIT: of all */
     uint32_t knob; /* enum fsdp_knob */
     float value;
-    /* FREEZE, THAW, ASSIGN: below SCRIPT_MAX_UNITS, or SCRIPT_ALL */
+    /* FREEZE, THAW, ASSIGN, SEND: below SCRIPT_MAX_UNITS, or SCRIPT_ALL */
     uint32_t parameter;
-    /* ASSIGN: elements of a call; 0: all of a parameter's */
-    uint32_t source, number, slice;
+    uint32_t source, number; /* ASSIGN, SEND */
+    uint32_t slice; /* ASSIGN: elements of a call; 0: all of a parameter's */
     /* WRONG */
     uint32_t call;
     /* REPEAT */
@@ -456,7 +457,7 @@ enum script_call {
     SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES,
     SCRIPT_CALL_LAST_RANK_HAS_VALUES,
     SCRIPT_CALL_UNCLAIMED_DEFERRED,
-    SCRIPT_CALL_SUMMON_IN_PASS, /* up to those above; and 6 all of them */
+    SCRIPT_CALL_SUMMON_IN_PASS, /* up to those above; and 6 these, too */
     SCRIPT_CALL_SUMMON_WHILE_OPEN,
     SCRIPT_CALL_SUMMON_UNKNOWN_UNIT,
     SCRIPT_CALL_LOAD_RENAMED,
@@ -465,6 +466,12 @@ enum script_call {
     SCRIPT_CALL_SAVE_ROUNDED_SHARDS,
     SCRIPT_CALL_LOAD_PARTS,
     SCRIPT_CALL_LOAD_ROUNDED,
+    SCRIPT_CALL_SEND_IN_PASS, /* nobody draws those from here on */
+    SCRIPT_CALL_SEND_WHILE_OPEN,
+    SCRIPT_CALL_SEND_NONE,
+    SCRIPT_CALL_SEND_LACKING,
+    SCRIPT_CALL_SEND_VALUES_OF_LAST,
+    SCRIPT_CALL_SEND_LENIENCY,
     SCRIPT_N_CALLS,
 };
 

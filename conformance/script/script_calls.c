@@ -261,6 +261,14 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_SAVE_ROUNDED_SHARDS] = {"save-rounded-shards", SCRIPT_FREE},
     [SCRIPT_CALL_LOAD_PARTS] = {"load-parts", SCRIPT_PARTS, SCRIPT_IS_OF_FILES},
     [SCRIPT_CALL_LOAD_ROUNDED] = {"load-rounded", SCRIPT_ROUNDED},
+    [SCRIPT_CALL_SEND_IN_PASS] = {"send-in-pass", SCRIPT_IN_PASS},
+    [SCRIPT_CALL_SEND_WHILE_OPEN] = {"send-while-open", SCRIPT_OPEN_ALL},
+    [SCRIPT_CALL_SEND_NONE] = {"send-none", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SEND_LACKING] = {"send-lacking", SCRIPT_AT_REST},
+    [SCRIPT_CALL_SEND_VALUES_OF_LAST] = {"send-values-of-last", SCRIPT_AT_REST,
+                                         SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_SEND_LENIENCY] = {"send-leniency", SCRIPT_AT_REST,
+                                   SCRIPT_IS_A_MISMATCH},
 };
 
 bool script_is_wrong(const struct script_inside *in)
@@ -305,7 +313,7 @@ const char *script_when_text(uint32_t when)
         {SCRIPT_HOLDS, "half way through a training pass (`at 1/2 ! ...`) that "
                        "`set all reshard-after-forward 0` holds for"},
         {SCRIPT_EMPTY, "in a life that begins without values (`deferred`), "
-                       "before `assign all` and `load`"},
+                       "before `assign all`, `send all` and `load`"},
         {SCRIPT_STEP_SET, "between `backward-step` and its pass"},
         {SCRIPT_NOT_FINITE, "where an edit of all parameters' gradients, inf "
                             "or nan, has been reduced"},

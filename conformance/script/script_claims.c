@@ -86,6 +86,7 @@ static const char *claim_of_call(uint32_t call)
         {"shard-values", "deferred"},
         {"assign-", "assign"},
         {"summon-", "summon"},
+        {"send-", "send-values"},
     };
 
     for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -148,6 +149,8 @@ static const char *claim_of_verb(const struct script_action *a)
         return "assign";
     case SCRIPT_SUMMON_SOME:
         return "summon";
+    case SCRIPT_SEND:
+        return "send-values";
     case SCRIPT_WRONG:
         return claim_of_call(a->call);
     default:

@@ -210,7 +210,8 @@ static const char *const examples[SCRIPT_N_VERBS] = {
     [SCRIPT_THAW] = "thaw 0",
     [SCRIPT_BACKWARD_STEP] = "backward-step lr 1",
     [SCRIPT_ASSIGN] = "assign 0 1",
-    [SCRIPT_SUMMON_SOME] = "summon 0"};
+    [SCRIPT_SUMMON_SOME] = "summon 0",
+    [SCRIPT_SEND] = "send 0 1"};
 
 static bool may_follow(const char *before, const char *action)
 {

@@ -155,9 +155,9 @@ static bool is_drawn(uint32_t call)
         SCRIPT_CALL_RESHARD_KEPT,
         SCRIPT_CALL_BACKWARD_STEP_WINDOWS,
         SCRIPT_CALL_GRAD_IN_RECOMPUTE};
-    bool drawn =
-        call < SCRIPT_N_DRAWN_CALLS ||
-        (call >= SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT && call < SCRIPT_N_CALLS);
+    bool drawn = call < SCRIPT_N_DRAWN_CALLS ||
+                 (call >= SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT &&
+                  call < SCRIPT_CALL_SEND_IN_PASS);
 
     for (size_t i = 0; i < N_OF(left_out); i++) {
         drawn = drawn && call != left_out[i];
@@ -185,8 +185,8 @@ static void test_occurs(void **state)
         count(&s, &n);
         script_release(&s);
     }
-    for (uint32_t i = 0; i < SCRIPT_N_VERBS; i++) {
-        for (uint32_t k = 0; k < SCRIPT_N_VERBS; k++) {
+    for (uint32_t i = 0; i < SCRIPT_SEND; i++) {
+        for (uint32_t k = 0; k < SCRIPT_SEND; k++) {
             if (i == SCRIPT_REPEAT || k == SCRIPT_REPEAT) {
                 continue;
             }

@@ -123,6 +123,15 @@ static const struct {
     {"assign all summoned", "nothing was summoned in this life"},
     {"summon; again; assign 0 summoned", "nothing was summoned in this life"},
     {"unshard; assign 0 1", "everything is unsharded"},
+    {"pass 0.0 n; send 0 1; ! send-lacking; pass 0.1 s; send all 2; step lr 1; "
+     "zero; "
+     "save a full; send 1 initial; wait a; summon; send all summoned",
+     NULL},
+    {"send all summoned", "nothing was summoned in this life"},
+    {"unshard; ! send-while-open; send 0 1", "everything is unsharded"},
+    {"unshard; ! send-none", "nothing says that send-none is refused here"},
+    {"pass 0.0 s at 0 ! send-in-pass at 1/1 ! send-in-pass; ! send-in-pass",
+     "nothing says that send-in-pass is refused here"},
     {"unshard 0; summon 1; ! param-at-rest; pass 0.0 n; summon all rank0",
      NULL},
     {"unshard; summon 0 rank0", "everything is unsharded"},

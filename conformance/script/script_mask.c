@@ -88,7 +88,7 @@ static bool lessen_clip(struct script_action *a, uint32_t bit)
     }
 }
 
-static bool lessen_assign(struct script_action *a, uint32_t bit)
+static bool lessen_values(struct script_action *a, uint32_t bit)
 {
     if (bit == SCRIPT_LESS_SLICE) {
         return set_count(&a->slice, 0);
@@ -152,7 +152,8 @@ static bool lessen(const struct script *s, struct script_action *a,
         return bit == SCRIPT_LESS_RANK0 && a->unit != FSDP_NO_UNIT &&
                set_no(&a->on_rank0);
     case SCRIPT_ASSIGN:
-        return bit <= SCRIPT_LESS_SOURCE && lessen_assign(a, bit);
+    case SCRIPT_SEND:
+        return bit <= SCRIPT_LESS_SOURCE && lessen_values(a, bit);
     case SCRIPT_ANEW:
         return bit <= SCRIPT_LESS_PROCESS && lessen_anew(a, bit);
     case SCRIPT_REPEAT:

@@ -185,7 +185,7 @@ static int take_parameter(struct reader *r, uint32_t *p)
                              "a parameter is a number from 0 to 63, or all", p);
 }
 
-static int take_assign(struct reader *r, struct script_action *a)
+static int take_values(struct reader *r, struct script_action *a)
 {
     FSDP_TRY(take_parameter(r, &a->parameter));
     if (reader_accept(r, script_source_words[SCRIPT_INITIAL])) {
@@ -193,11 +193,17 @@ static int take_assign(struct reader *r, struct script_action *a)
     } else if (reader_accept(r, script_source_words[SCRIPT_SUMMONED])) {
         a->source = SCRIPT_SUMMONED;
     } else {
-        FSDP_TRY(reader_take_count(r, 0, SCRIPT_MOST_NUMBER,
-                                   "values are initial, summoned, or those of "
-                                   "a number from 0 to 9999",
-                                   &a->number));
+        return reader_take_count(r, 0, SCRIPT_MOST_NUMBER,
+                                 "values are initial, summoned, or those of a "
+                                 "number from 0 to 9999",
+                                 &a->number);
     }
+    return FSDP_OK;
+}
+
+static int take_assign(struct reader *r, struct script_action *a)
+{
+    FSDP_TRY(take_values(r, a));
     return !reader_accept(r, "by")
                ? FSDP_OK
                : reader_take_count(r, 1, SCRIPT_MOST_NUMBER,
@@ -265,6 +271,8 @@ static int take_what_follows(struct reader *r, struct script_action *a)
         return take_parameter(r, &a->parameter);
     case SCRIPT_ASSIGN:
         return take_assign(r, a);
+    case SCRIPT_SEND:
+        return take_values(r, a);
     case SCRIPT_SUMMON:
         return take_summon(r, a);
     default:
@@ -291,7 +299,8 @@ static int take_action(struct reader *r)
         return reader_fail(
             r, "an action begins with pass, eval, step, zero, clip, "
                "look, summon, unshard, reshard, sync, set, freeze, thaw, save, "
-               "wait, load, again, anew, backward-step, assign, repeat or !");
+               "wait, load, again, anew, backward-step, assign, send, repeat "
+               "or !");
     }
     if (s->n_actions > SCRIPT_MAX_ACTIONS || r->played > MOST_PLAYED) {
         return reader_fail(

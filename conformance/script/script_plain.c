@@ -70,7 +70,7 @@ static bool names_unit(const struct script_action *a)
 static bool names_parameter(const struct script_action *a)
 {
     return a->verb == SCRIPT_FREEZE || a->verb == SCRIPT_THAW ||
-           a->verb == SCRIPT_ASSIGN;
+           a->verb == SCRIPT_ASSIGN || a->verb == SCRIPT_SEND;
 }
 
 /* Of a model that has fewer units, or parameters, another is meant. */

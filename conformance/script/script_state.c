@@ -345,8 +345,8 @@ static void walk_life(struct script_state *s, const struct script_action *a)
                      "everything is unsharded: `reshard` comes first");
     script_refuse_if(
         s, s->empty && needs_values(a->verb),
-        "parameters have no values yet: `assign all` or `load` comes "
-        "first");
+        "parameters have no values yet: `assign all`, `send all` or `load` "
+        "comes first");
     switch (a->verb) {
     case SCRIPT_PASS:
     case SCRIPT_EVAL:
@@ -393,6 +393,7 @@ static void walk_life(struct script_state *s, const struct script_action *a)
         s->kept = false;
         break;
     case SCRIPT_ASSIGN:
+    case SCRIPT_SEND:
         script_refuse_if(
             s, a->source == SCRIPT_SUMMONED && !s->summoned,
             "nothing was summoned in this life: `summon` comes first");

@@ -61,6 +61,9 @@ static void test_canonical(void **state)
         "assign 3 initial\n"
         "assign all summoned by 7\n"
         "assign all 9999\n"
+        "send 3 initial\n"
+        "send all summoned\n"
+        "send 63 9999\n"
         "summon\n"
         "summon 3\n"
         "again renamed 63\n"
@@ -171,6 +174,9 @@ static const struct {
     {HEAD "summon rank0\n", "'rank0': "},
     {HEAD "assign all 10000\n", "'10000': values are"},
     {HEAD "assign all 1 by 0\n", "'0': a slice has"},
+    {HEAD "send 64 1\n", "'64': a parameter"},
+    {HEAD "send all\n", "values are initial, summoned"},
+    {HEAD "send all 1 by 7\n", "'by': nothing more belongs"},
     {HEAD "step lr 0x1\n", "'0x1': numbers"},
     {HEAD "step lr 1e99\n", "'1e99': numbers"},
     {HEAD "step lr 0.1,0.2\n", "numbers, one for all groups"},

@@ -224,6 +224,7 @@ static void add_action(FILE *f, const struct script *s,
         add_unit(f, a->parameter); /* or all */
         break;
     case SCRIPT_ASSIGN:
+    case SCRIPT_SEND:
         add_unit(f, a->parameter);
         add_source(f, a);
         break;

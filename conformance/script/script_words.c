@@ -29,7 +29,8 @@ const char *const script_verb_words[SCRIPT_N_VERBS] = {
     [SCRIPT_THAW] = "thaw",
     [SCRIPT_BACKWARD_STEP] = "backward-step",
     [SCRIPT_ASSIGN] = "assign",
-    [SCRIPT_SUMMON_SOME] = "summon"};
+    [SCRIPT_SUMMON_SOME] = "summon",
+    [SCRIPT_SEND] = "send"};
 const char *const script_sync_words[3] = {"", "on", "off"};
 const char *const script_ending_words[3] = {"", "until", "left-open"};
 const char *const script_form_words[3] = {[FSDP_SAVE_FULL] = "full",

@@ -18,7 +18,8 @@ static int read(const struct fsdp_sharded *s, uint32_t u, float *all)
     return FSDP_OK;
 }
 
-static int broadcast(const struct fsdp_sharded *s, uint32_t u, float *all)
+int impl_broadcast(const struct fsdp_sharded *s, uint32_t u, float *all,
+                   uint64_t n)
 {
     const struct fsdp_comm *comm = s->env->comm;
     const bool is_root = s->env->rank == 0;
@@ -28,7 +29,7 @@ static int broadcast(const struct fsdp_sharded *s, uint32_t u, float *all)
                                       .dtype = FSDP_DTYPE_F32,
                                       .root = 0,
                                       .unit = u,
-                                      .n = s->unit[u].numel,
+                                      .n = n,
                                       .in = is_root ? all : NULL,
                                       .out = all};
 
@@ -64,7 +65,7 @@ static int send(struct fsdp_sharded *s, uint32_t u)
         NULL, &all));
     status = s->env->rank == 0 ? read(s, u, all) : FSDP_OK;
     if (status == FSDP_OK) {
-        status = broadcast(s, u, all);
+        status = impl_broadcast(s, u, all, n);
     }
     if (status == FSDP_OK) {
         status = keep(s, u, all);

@@ -593,6 +593,11 @@ int impl_read_initial(const struct fsdp_sharded *s, uint32_t p, uint64_t first,
 /* ---- impl_rank0.c ---- */
 /* Rank 0's initial values, to all ranks. Collective. */
 int impl_send_initial(struct fsdp_sharded *s);
+/* n elements of a unit, staged, from rank 0 to all. */
+int impl_broadcast(const struct fsdp_sharded *s, uint32_t u, float *all,
+                   uint64_t n);
+/* ---- impl_values.c: those of a state dict ---- */
+int impl_send_values(struct fsdp_sharded *s, const struct fsdp_values *from);
 int impl_pieces(struct fsdp_sharded *s,
                 void (*visit)(void *, const struct fsdp_piece *),
                 void *context);

@@ -56,6 +56,7 @@ static const char *const claims[] = {
     "offload",
     "rank0-initial",
     "summon",
+    "send-values",
     "lenient-load",
     "save-parts",
     "save-dtype",
@@ -100,7 +101,8 @@ const struct fsdp_engine *fsdp_impl_engine(void)
         .set_step = impl_set_step,
         .assign = impl_assign,
         .summon = impl_summon,
-        .load_from = impl_load_from};
+        .load_from = impl_load_from,
+        .send_values = impl_send_values};
 
     return &engine;
 }

@@ -344,6 +344,7 @@ static const char *const claims[] = {
     "lenient-load",
     "save-parts",
     "save-dtype",
+    "send-values",
     NULL,
 };
 
@@ -381,7 +382,8 @@ const struct fsdp_engine *fsdp_ref_engine(void)
         .set_step = ref_set_step,
         .assign = ref_assign,
         .summon = ref_summon,
-        .load_from = ref_load_from};
+        .load_from = ref_load_from,
+        .send_values = ref_send_values};
 
     return &engine;
 }

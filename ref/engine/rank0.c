@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rank0.c - initial values that rank 0 alone has: it sends one parameter after
- * the other, whole, and each rank keeps what it owns of it.
+ * rank0.c - values that rank 0 alone has, initial ones or those of a state dict
+ * in its memory: it sends one parameter after the other, whole, and each rank
+ * keeps what it owns of it.
  */
 #include "sharded.h"
+
+#include "checkpoint/checkpoint.h"
+
+static const char where[] = "ref.send_values";
 
 static int broadcast(struct fsdp_sharded *s, uint32_t p, float *whole)
 {
@@ -33,6 +38,17 @@ static int keep(struct fsdp_sharded *s, uint32_t p, const float *whole)
                : FSDP_OK;
 }
 
+/* `whole` is staged; on rank 0 it has the values. */
+static int pass_on(struct fsdp_sharded *s, uint32_t p, float *whole)
+{
+    if (s->env->world > 1) {
+        FSDP_TRY(broadcast(s, p, whole));
+    }
+    return keep(s, p, whole);
+}
+
+/* ---- Initial values ------------------------------------------------------ */
+
 static int send(struct fsdp_sharded *s, uint32_t p)
 {
     const struct fsdp_device *d = s->env->device;
@@ -47,23 +63,154 @@ static int send(struct fsdp_sharded *s, uint32_t p)
         status = ref_read_initial(s, p, 0, x->numel, whole);
     }
     if (status == FSDP_OK) {
-        status = broadcast(s, p, whole);
-    }
-    if (status == FSDP_OK) {
-        status = keep(s, p, whole);
+        status = pass_on(s, p, whole);
     }
     ref_drop(s, REF_DEVICE, &whole);
     return status;
+}
+
+/* It is in a unit, under this name. */
+static bool is_sent(const struct fsdp_sharded *s, uint32_t p)
+{
+    return s->parameter[p].unit != FSDP_NO_UNIT &&
+           s->parameter[p].original == p;
 }
 
 int ref_send_initial(struct fsdp_sharded *s)
 {
     s->loaded = true; /* a load that fails cannot ask for them again */
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
-        if (s->parameter[p].unit != FSDP_NO_UNIT &&
-            s->parameter[p].original == p && s->parameter[p].numel > 0) {
+        if (is_sent(s, p) && s->parameter[p].numel > 0) {
             FSDP_TRY(send(s, p));
         }
     }
     return FSDP_OK;
+}
+
+/* ---- Of a state dict ----------------------------------------------------- */
+
+/* What a rank tells the others. */
+struct told {
+    uint32_t lenient, has_values;
+    uint32_t lacking; /* the first parameter without values */
+};
+
+static struct told tell(const struct fsdp_sharded *s,
+                        const struct fsdp_values *from)
+{
+    struct told told = {from->lenient, from->value != NULL, 0};
+
+    while (from->value && told.lacking < s->model->n_parameters &&
+           (from->value[told.lacking] || !is_sent(s, told.lacking))) {
+        told.lacking++;
+    }
+    return told;
+}
+
+/* Every rank comes to the same. */
+static int check(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    const struct told mine = tell(s, from);
+    struct told all[REF_MAX_RANKS];
+
+    FSDP_TRY(s->env->exchange(s->env->exchange_self, &mine, sizeof(mine), all));
+    for (uint32_t r = 1; r < s->env->world; r++) {
+        if (all[r].lenient != all[0].lenient) {
+            return ref_fail(s->env, FSDP_ERR_MISMATCH, where,
+                            "lenient is %u on rank %u, and %u on rank 0",
+                            all[r].lenient, r, all[0].lenient);
+        }
+        if (all[r].has_values) {
+            return ref_fail(s->env, FSDP_ERR_MISMATCH, where,
+                            "value: rank %u has some, but rank 0 alone is "
+                            "asked for them",
+                            r);
+        }
+    }
+    if (!all[0].has_values) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, where,
+                        "value: rank 0 has none");
+    }
+    return from->lenient || all[0].lacking == s->model->n_parameters
+               ? FSDP_OK
+               : ref_fail(s->env, FSDP_ERR_INVALID, where,
+                          "rank 0 has no value of %s; lenient would leave it "
+                          "as it is",
+                          s->model->parameter_name[all[0].lacking]);
+}
+
+/* Whether rank 0 has values of p, which it tells where that may be otherwise.
+ */
+static int ask(struct fsdp_sharded *s, const struct fsdp_values *from,
+               uint32_t p, bool *has)
+{
+    const uint32_t mine = from->value && from->value[p];
+    uint32_t all[REF_MAX_RANKS];
+
+    *has = true;
+    if (from->lenient) {
+        FSDP_TRY(
+            s->env->exchange(s->env->exchange_self, &mine, sizeof(mine), all));
+        *has = all[0] != 0;
+    }
+    return FSDP_OK;
+}
+
+static int send_value(struct fsdp_sharded *s, const struct fsdp_values *from,
+                      uint32_t p, float *whole)
+{
+    const struct fsdp_device *d = s->env->device;
+    struct ref_part part;
+    bool has;
+
+    FSDP_TRY(ask(s, from, p, &has));
+    if (!has || s->parameter[p].numel == 0) {
+        return FSDP_OK;
+    }
+    if (s->env->rank == 0) {
+        FSDP_TRY(d->copy(d->self, NULL, whole, from->value[p],
+                         s->parameter[p].numel * sizeof(*whole)));
+    }
+    FSDP_TRY(pass_on(s, p, whole));
+    if (ref_part(s, p, s->coordinate, &part)) {
+        ref_has_values(s, s->parameter[p].unit, part.local, part.n);
+    }
+    return FSDP_OK;
+}
+
+/* Elements of the largest parameter. */
+static uint64_t largest(const struct fsdp_sharded *s)
+{
+    uint64_t most = 0;
+
+    for (uint32_t p = 0; p < s->model->n_parameters; p++) {
+        most = is_sent(s, p) && s->parameter[p].numel > most
+                   ? s->parameter[p].numel
+                   : most;
+    }
+    return most;
+}
+
+/* What is staged is there before anything changes. */
+int ref_send_values(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    const struct fsdp_device *d = s->env->device;
+    float *whole = NULL;
+    int status;
+
+    FSDP_TRY(ref_at_rest(s, where));
+    FSDP_TRY(check(s, from));
+    status = ref_take(s, REF_DEVICE, FSDP_STAGING, 0, largest(s),
+                      FSDP_DTYPE_F32, &whole);
+    status = checkpoint_agree(s->env, where, status, "no memory to stage it");
+    if (status == FSDP_OK) {
+        ref_reshard_each(s); /* copies that were kept are of other weights */
+        s->loaded = true;    /* a load that fails brings these back */
+        status = d->sync(d->self, NULL);
+    }
+    for (uint32_t p = 0; p < s->model->n_parameters && status == FSDP_OK; p++) {
+        status = is_sent(s, p) ? send_value(s, from, p, whole) : FSDP_OK;
+    }
+    ref_drop(s, REF_DEVICE, &whole);
+    return status;
 }

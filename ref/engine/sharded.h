@@ -271,8 +271,9 @@ int ref_check_filled(struct fsdp_sharded *s, const char *where, bool any_rank);
 /* layout.c: elements [first, first + n) of parameter p, to the device. */
 int ref_read_initial(struct fsdp_sharded *s, uint32_t p, uint64_t first,
                      uint64_t n, float *to);
-/* rank0.c: rank 0's initial values, to all ranks. Collective. */
+/* rank0.c: rank 0's initial values, or others, to all ranks. Collective. */
 int ref_send_initial(struct fsdp_sharded *s);
+int ref_send_values(struct fsdp_sharded *s, const struct fsdp_values *from);
 
 /* assign.c */
 int ref_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,

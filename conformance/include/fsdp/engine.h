@@ -332,6 +332,17 @@ struct fsdp_summon {
     uint32_t rank0_only; /* 1: on rank 0 alone; 0: on every rank */
 };
 
+/* Values that rank 0 has in host memory (`send_values`). */
+struct fsdp_values {
+    uint32_t size;
+    uint32_t lenient; /* 1: parameters may lack them; every rank the same */
+    /* On rank 0, [n_parameters]: each a whole parameter, in C order, in its
+     * stored dtype; NULL: it lacks them. What is tied has those of its
+     * original; of its other names, and of what is ignored, nothing is read. On
+     * other ranks NULL. */
+    const void *const *value;
+};
+
 struct fsdp_sharded; /* a model that an engine has sharded; the engine's own */
 
 struct fsdp_engine {
@@ -389,6 +400,7 @@ struct fsdp_engine {
      *   rank0-initial                  initial values on rank 0 alone
      *                                  (model.h); with deferred
      *   summon                         `summon`; with unshard-all
+     *   send-values                    `send_values`; with assign
      *   offload                        shards, gradients and states on
      *                                  env->host; without it that is refused
      *   save-full, save-sharded, save-local, load
@@ -607,6 +619,20 @@ struct fsdp_engine {
      * which are widened; and so is all that load refuses in the local form,
      * which has no such names. Collective. */
     int (*load_from)(struct fsdp_sharded *sharded, const struct fsdp_load *how);
+
+    /* As assign, on every rank, of the values that rank 0 has of each
+     * parameter: a state dict in its memory, which is read during the call
+     * only, and not written. Each element that is there is sent once, by
+     * broadcasts of float32 over the world, nothing else is, and no rank has
+     * more of it staged than the largest unit is, padded; one rank sends
+     * nothing. INVALID, and nothing has changed, on every rank: where assign
+     * is; `value` is NULL on rank 0; a parameter of a unit lacks values, and
+     * `lenient` is 0: the message has its name. With 1 it stays as it is.
+     * MISMATCH, and nothing has changed: ranks differ in `lenient`, or another
+     * rank has `value`; the message has that word. NOMEM, and nothing has
+     * changed, on every rank: one of them has no memory for it. Collective. */
+    int (*send_values)(struct fsdp_sharded *sharded,
+                       const struct fsdp_values *from);
 };
 
 /* The one symbol of a plug-in. Static storage; never fails. */

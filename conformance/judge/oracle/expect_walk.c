@@ -227,6 +227,7 @@ static int walk_action(struct walk *w, struct expect *base,
         return FSDP_OK;
     case SCRIPT_RESHARD:
     case SCRIPT_ASSIGN:
+    case SCRIPT_SEND: /* how that is sent is for the engine to say */
         expect_walk_reshard_each(w);
         return FSDP_OK;
     case SCRIPT_UNSHARD_UNIT:

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * send_mutants.c - engines that are given a state dict by rank 0 and lose some
+ * of it, change more than it has, or less, eat it, hold a whole model for it,
+ * or take it whenever they are asked to.
+ */
+#include "mutants/mutant_kit.h"
+
+#include <string.h>
+
+enum {
+    MOST = 4096 /* elements of a parameter */
+};
+
+static _Thread_local struct {
+    bool keeps; /* copies behind backwards */
+    bool stale; /* they were there before values were sent */
+    bool open;  /* all is unsharded */
+    uint64_t n; /* of what a rank has kept */
+    float was[MOST];
+} now;
+
+static void forget(void)
+{
+    memset(&now, 0, sizeof(now));
+}
+
+static int really(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    return mutant_real.engine.send_values(s, from);
+}
+
+/* ---- Lost ---------------------------------------------------------------- */
+
+/* What is broadcast reaches nobody but its root. */
+static int not_received(void *self, struct fsdp_stream *stream,
+                        const struct fsdp_collective *c)
+{
+    const float zero = 0.0f;
+
+    (void)self;
+    FSDP_TRY(mutant_communicate(stream, c));
+    if (c->kind != FSDP_BROADCAST || mutant_real.rank == 0) {
+        return FSDP_OK;
+    }
+    for (uint64_t i = 0; i < c->n; i++) {
+        FSDP_TRY(mutant_put(stream, &zero, 1, (float *)c->out + i));
+    }
+    return FSDP_OK;
+}
+
+static bool is_kept(const struct fsdp_piece *piece)
+{
+    return piece->parameter == 0 && mutant_real.rank == 1 && piece->n <= MOST;
+}
+
+static void note_old(const struct fsdp_piece *piece)
+{
+    if (is_kept(piece)) {
+        now.n = piece->n;
+        (void)mutant_get(NULL, piece->value, piece->n, now.was);
+    }
+}
+
+static void put_old(const struct fsdp_piece *piece)
+{
+    if (is_kept(piece) && now.n == piece->n) {
+        (void)mutant_put(NULL, now.was, piece->n, (void *)piece->value);
+    }
+}
+
+/* Rank 1 has the first parameter as it was. */
+static int keeps_old(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    now.n = 0;
+    FSDP_TRY(mutant_each_piece(s, note_old));
+    FSDP_TRY(really(s, from));
+    return mutant_each_piece(s, put_old);
+}
+
+/* ---- More than that ------------------------------------------------------ */
+
+static void clear_states(const struct fsdp_piece *piece)
+{
+    static const float zero[MOST];
+
+    for (uint32_t k = 0; k < 2; k++) {
+        if (piece->state[k] && piece->n <= MOST) {
+            (void)mutant_put(NULL, zero, piece->n, (void *)piece->state[k]);
+        }
+    }
+}
+
+static int resets_states(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    FSDP_TRY(really(s, from));
+    return mutant_each_piece(s, clear_states);
+}
+
+static int drops_gradients(struct fsdp_sharded *s,
+                           const struct fsdp_values *from)
+{
+    FSDP_TRY(really(s, from));
+    return mutant_real.engine.zero_grad(s);
+}
+
+/* Where a lenient call has no values of a parameter there are zeros. */
+static int zeros_for_missing(struct fsdp_sharded *s,
+                             const struct fsdp_values *from)
+{
+    static const float zero[MOST];
+    const void *value[MUTANT_MOST_PARAMETERS];
+    struct fsdp_values all = *from;
+
+    for (uint32_t p = 0; from->value && p < mutant_real.model->n_parameters;
+         p++) {
+        value[p] = from->value[p] ? from->value[p] : zero;
+        all.value = value;
+    }
+    return really(s, from->lenient ? &all : from);
+}
+
+static int eats(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    FSDP_TRY(really(s, from));
+    for (uint32_t p = 0; from->value && p < mutant_real.model->n_parameters;
+         p++) {
+        if (from->value[p]) {
+            memset((void *)from->value[p], 0,
+                   fsdp_numel(mutant_real.model, p) * sizeof(float));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* ---- Copies -------------------------------------------------------------- */
+
+static int note_knob(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                     float value)
+{
+    FSDP_TRY(mutant_real.engine.set(s, unit, knob, value));
+    if (knob == FSDP_KNOB_RESHARD_AFTER_BACKWARD) {
+        now.keeps = value == 0.0f;
+    }
+    return FSDP_OK;
+}
+
+static int note_stale(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    now.stale = now.keeps;
+    return really(s, from);
+}
+
+static int until_end(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    FSDP_TRY(mutant_real.engine.at(s, point, index));
+    now.stale = now.stale && point != FSDP_END && point != FSDP_CANCEL;
+    return FSDP_OK;
+}
+
+/* In the forward behind it. */
+static bool finds_copies(void)
+{
+    return now.stale && mutant_now.in_pass &&
+           (mutant_now.point == FSDP_PRE_FORWARD ||
+            mutant_now.point == FSDP_POST_FORWARD);
+}
+
+/* ---- Whenever it is asked for -------------------------------------------- */
+
+static int in_pass(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    const int status = really(s, from);
+
+    return mutant_now.in_pass ? FSDP_OK : status;
+}
+
+static int note_open(struct fsdp_sharded *s)
+{
+    FSDP_TRY(mutant_real.engine.unshard_all(s));
+    now.open = true;
+    return FSDP_OK;
+}
+
+static int note_closed(struct fsdp_sharded *s)
+{
+    now.open = false;
+    return mutant_real.engine.reshard_all(s);
+}
+
+/* What is not there is left out, unasked. */
+static int lacking(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    const int status = really(s, from);
+
+    return status == FSDP_ERR_INVALID && !mutant_now.in_pass && !now.open
+               ? FSDP_OK
+               : status;
+}
+
+static int disagree(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    const int status = really(s, from);
+
+    return status == FSDP_ERR_MISMATCH ? FSDP_OK : status;
+}
+
+/* ---- Which cases show it ------------------------------------------------- */
+
+static bool is_sent(const struct run_case *c)
+{
+    return mutant_plays_mlp(c, "send") && c->replicas == 1;
+}
+
+static bool is_kept_copy(const struct run_case *c)
+{
+    return mutant_plays_sharded(c, "send-kept");
+}
+
+static bool only_sends(const struct run_case *c)
+{
+    return mutant_plays_sharded(c, "send-fill");
+}
+
+static bool is_refused(const struct run_case *c)
+{
+    return mutant_plays_sharded(c, "send-refused");
+}
+
+const struct mutant send_mutants[] = {
+    {.name = "send-anytime",
+     .text = "values are sent in a pass: nothing happens, and no error",
+     .evidence = "load_state_dict() between a forward and its backward",
+     .kills = "error.send",
+     .shows = {.in = is_refused},
+     .calls.send_values = in_pass},
+    {.name = "send-copy-stale",
+     .text = "copies that were kept behind a backward outlive values that rank "
+             "0 has sent",
+     .evidence = "set_reshard_after_backward(False), and a state dict",
+     .kills = "control.fresh-after-step",
+     .shows = {.in = is_kept_copy},
+     .calls = {.set = note_knob, .send_values = note_stale, .at = until_end},
+     .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, .of = FSDP_ALL_GATHER},
+     .when = finds_copies,
+     .forget = forget},
+    {.name = "send-disagree-unseen",
+     .text = "ranks that do not agree on who has values to send, or on how "
+             "lenient it is, are told that all is well",
+     .evidence = "a check of rank 0 alone",
+     .kills = "error.send-disagree",
+     .shows = {.in = is_refused},
+     .calls.send_values = disagree},
+    {.name = "send-drops-gradients",
+     .text = "values that rank 0 sends drop all gradients",
+     .evidence = "load_state_dict(assign=True): parameters without .grad",
+     .kills = "script.rest send.others-stay",
+     .shows = {.in = is_sent},
+     .calls.send_values = drops_gradients},
+    {.name = "send-eats-input",
+     .text = "what rank 0 has sent is zeros in its memory",
+     .evidence = "set_model_state_dict with broadcast_from_rank0, which "
+                 "replaces what is in the dict",
+     .kills = "send.input-stays",
+     .shows = {.in = only_sends},
+     .calls.send_values = eats},
+    {.name = "send-keeps-old",
+     .text = "rank 1 keeps the first parameter as it was when rank 0 sends it",
+     .evidence = "a broadcast into a copy of the first parameter",
+     .kills = "send.own-part",
+     .shows = {.in = is_sent},
+     .calls.send_values = keeps_old,
+     .forget = forget},
+    {.name = "send-lacking-unseen",
+     .text = "a state dict that lacks a parameter is taken as a lenient one, "
+             "and is left out",
+     .evidence = "load_state_dict whose missing keys nobody reads",
+     .kills = "error.send-lacking",
+     .shows = {.in = is_refused},
+     .calls = {.unshard_all = note_open,
+               .reshard_all = note_closed,
+               .send_values = lacking},
+     .forget = forget},
+    {.name = "send-missing-zeros",
+     .text = "what a lenient state dict has no values of becomes 0",
+     .evidence = "to_empty() before a state dict with strict=False",
+     .kills = "send.once send.own-part",
+     .shows = {.in = only_sends},
+     .calls.send_values = zeros_for_missing},
+    {.name = "send-not-received",
+     .text = "what rank 0 sends of a state dict no other rank takes",
+     .evidence = "broadcast_from_rank0 where other ranks' dicts are empty",
+     .kills = "send.own-part",
+     .shows = {.in = is_sent},
+     .comm.run = not_received},
+    {.name = "send-resets-states",
+     .text = "values that rank 0 sends set all states of the optimizer to 0",
+     .evidence = "an optimizer that is made again for new parameters",
+     .kills = "send.others-stay",
+     .shows = {.in = is_sent},
+     .calls.send_values = resets_states},
+    {.name = "send-twice",
+     .text = "a state dict of rank 0 is sent twice",
+     .evidence = "a broadcast of each name of what is shared",
+     .kills = "send.once",
+     .shows = {.in = only_sends},
+     .fault = {MUTANT_REPEATS_COLLECTIVE, FSDP_BROADCAST}},
+    {.name = "send-whole",
+     .text = "the whole model is unsharded while rank 0 sends a state dict",
+     .evidence = "a full state dict that is broadcast before it is cut",
+     .kills = "send.peak",
+     .shows = {.in = only_sends},
+     .comm.run = mutant_whole_beside_broadcast},
+    {0},
+};
