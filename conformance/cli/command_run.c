@@ -183,7 +183,8 @@ static int run(const struct arguments *a, const struct case_list *cases,
     struct evaluate_input e = {.cases = cases,
                                .text = text,
                                .only = evaluate_only(a, all),
-                               .partly = true};
+                               .partly = true,
+                               .timed = a->times};
     struct times times = {.began = times_now()};
     struct drawn *drawn = NULL;
     int64_t started = (int64_t)time(NULL);

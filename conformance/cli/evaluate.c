@@ -138,6 +138,7 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
         in.manifest_sha256 = manifest_sha256;
         in.claims = e->claims;
         in.drawn = e->drawn;
+        in.timed = e->timed;
         status = judge(&in, out);
     }
     if (supervise_interrupted() && !e->partly) {

@@ -39,6 +39,7 @@ struct evaluate_input {
      * judged as far as it came: else it is not judged. */
     const char *stopped;
     bool partly;
+    bool timed;                /* how long each requirement took */
     struct progress *progress; /* of judging; NULL: none */
 };
 

@@ -97,6 +97,11 @@ struct judge_input {
      * function may be NULL. */
     const char *(*stopped)(void *context);
     void *stopped_context;
+
+    bool timed; /* what a result says of seconds is asked for; else it is 0 */
+    /* A result of the same requirements, of which needs, order and place are
+     * copied: for who judges in great numbers. NULL: they are found. */
+    const struct judge_result *like;
 };
 
 /* What went wrong, with the names that the model gives it. */
@@ -202,8 +207,10 @@ struct judge_result {
 
     uint32_t *n_proofs; /* [n_requirements]: spoiled records it noticed */
     bool abandoned;     /* one was not noticed: it is INCOMPLETE there */
-    double *seconds; /* [n_requirements]: processor time of asking, proving */
-    double seconds_in_all; /* and with records and what must be seen */
+    /* Where it is timed. [n_requirements]: processor time of asking, proving;
+     * and with records and what must be seen. */
+    double *seconds;
+    double seconds_in_all;
     struct judge_drawn drawn;
     uint32_t verdict;
     char reason[256]; /* of a verdict that is INCOMPLETE, or says less; or is of
@@ -226,6 +233,8 @@ bool judge_is_failure(const struct judge_item *item);
 
 /* Fills needs, order and place, of r's requirements. NOMEM; FORMAT: a cycle. */
 int judge_place(struct judge_result *r);
+/* The same, by what `like` has of the same requirements. NOMEM. */
+int judge_place_like(struct judge_result *r, const struct judge_result *like);
 
 /*
  * Which of two failures is more likely the cause of the other: that of

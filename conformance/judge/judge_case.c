@@ -410,7 +410,7 @@ static int judge_items(struct judge *j, const struct judge_view *v,
     uint32_t n = j->out->n_requirements;
     uint32_t *cause = calloc((size_t)n + 1, sizeof(*cause));
     int status = cause ? FSDP_OK : FSDP_ERR_NOMEM;
-    double began = judge_seconds();
+    double began = judge_seconds(j);
 
     for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
         uint32_t q = j->out->order[i];
@@ -426,7 +426,7 @@ static int judge_items(struct judge *j, const struct judge_view *v,
             j, v, q, cause[q],
             cause[q] != JUDGE_NONE ? judge_step_of(&items[cause[q]]) : -1,
             &items[q]);
-        ended = judge_seconds();
+        ended = judge_seconds(j);
         j->out->seconds[q] += ended - began;
         began = ended;
         if (status == FSDP_OK && items[q].outcome == JUDGE_BLOCKED) {

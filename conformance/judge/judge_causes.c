@@ -39,6 +39,29 @@ int judge_place(struct judge_result *r)
     return FSDP_OK;
 }
 
+static uint32_t *copy_of(const uint32_t *from, size_t n)
+{
+    uint32_t *const to = malloc((n + 1) * sizeof(*to));
+
+    if (to) {
+        memcpy(to, from, n * sizeof(*to));
+    }
+    return to;
+}
+
+int judge_place_like(struct judge_result *r, const struct judge_result *like)
+{
+    const uint32_t n = r->n_requirements;
+
+    r->order = copy_of(like->order, n);
+    r->place = copy_of(like->place, n);
+    r->needs.first = copy_of(like->needs.first, (size_t)n + 1);
+    r->needs.index = copy_of(like->needs.index, like->needs.first[n]);
+    return r->order && r->place && r->needs.first && r->needs.index
+               ? FSDP_OK
+               : FSDP_ERR_NOMEM;
+}
+
 int64_t judge_step_of(const struct judge_item *item)
 {
     return item->detail && item->detail->finding.step >= 0

@@ -311,6 +311,54 @@ static void the_named_is_told_of_one_step(void **state)
     judge_release(&r);
 }
 
+/* Nothing of it is the other one's. */
+static void the_order_may_be_that_of_another_result(void **state)
+{
+    struct table *t = *state;
+    struct judge_result found;
+    struct judge_result like;
+
+    t->row[LAST].needs = NULL;
+    t->row[LATE].needs = "test.last";
+    t->row[EARLY].needs = "test.late test.last";
+    lose(t, 0, TESTING_STEPS - 1);
+    found = judged(t);
+    t->run.in.like = &found;
+    like = judged(t);
+    assert_int_equal(like.order[0], LAST);
+    assert_int_equal(like.order[2], EARLY);
+    assert_memory_equal(like.order, found.order, N * sizeof(*like.order));
+    assert_memory_equal(like.place, found.place, N * sizeof(*like.place));
+    assert_memory_equal(like.needs.first, found.needs.first,
+                        (N + 1) * sizeof(*like.needs.first));
+    assert_memory_equal(like.needs.index, found.needs.index,
+                        like.needs.first[N] * sizeof(*like.needs.index));
+    judge_release(&found);
+    check(&like, 0, LAST, JUDGE_PASS, JUDGE_NONE);
+    check(&like, 0, LATE, JUDGE_FAIL, JUDGE_NONE);
+    check(&like, 0, EARLY, JUDGE_BLOCKED, LATE);
+    judge_release(&like);
+    t->run.in.like = NULL;
+}
+
+/* A clock that nobody asks for is not read. */
+static void it_is_timed_where_that_is_asked_for(void **state)
+{
+    struct table *t = *state;
+
+    for (uint32_t timed = 0; timed < 2; timed++) {
+        struct judge_result r;
+
+        t->run.in.timed = timed != 0;
+        r = judged(t);
+        assert_int_equal(r.seconds_in_all > 0, timed);
+        for (uint32_t q = 0; q < N; q++) {
+            assert_int_equal(r.seconds[q] > 0, timed);
+        }
+        judge_release(&r);
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -327,6 +375,8 @@ int main(void)
         TEST(what_is_beside_waits_for_training),
         TEST(the_general_is_told_where_nothing_else_is),
         TEST(the_named_is_told_of_one_step),
+        TEST(the_order_may_be_that_of_another_result),
+        TEST(it_is_timed_where_that_is_asked_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -25,8 +25,9 @@ struct judge_view {
     char ended_note[320];
 };
 
-/* Processor time of this thread. */
-double judge_seconds(void);
+/* Processor time of this thread; 0 where nobody asks: it is a call of the
+ * system, and a check may take less. */
+double judge_seconds(const struct judge *j);
 
 bool judge_claims(const struct judge_result *r, const char *claim);
 

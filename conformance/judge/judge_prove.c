@@ -74,10 +74,10 @@ int judge_prove(struct judge *j, const struct judge_view *v,
     for (uint32_t q = 0; q < j->out->n_requirements; q++) {
         if (items[q].outcome == JUDGE_PASS &&
             j->out->n_proofs[q] < JUDGE_PROOFS) {
-            const double began = judge_seconds();
+            const double began = judge_seconds(j);
 
             FSDP_TRY(prove(j, v, q, &items[q]));
-            j->out->seconds[q] += judge_seconds() - began;
+            j->out->seconds[q] += judge_seconds(j) - began;
         }
     }
     return FSDP_OK;

@@ -6,19 +6,15 @@
 
 #include "host_check.h"
 #include "host_duration.h"
+#include "host_memory.h"
 #include "host_ops.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 enum {
-    ALIGNMENT = 64,
-    PAGE = 4096,
-    LARGE_PAGE = 2 << 20,
-    LARGE = 256 << 10, /* storage that asks for large pages */
-    STAMP_NS = 50,
+    STAMP_NS = 50
 };
 
 struct fsdp_stream {
@@ -31,6 +27,7 @@ struct host_device {
     enum simd_level level;
     struct host_ops *ops; /* of calls without a stream */
     struct fsdp_stream *streams;
+    struct host_memory memory;
 };
 
 struct copy {
@@ -49,48 +46,18 @@ _Static_assert(sizeof(struct operation) <= HOST_STREAM_ARGUMENT,
 
 /* ---- Memory ------------------------------------------------------------ */
 
-/* Large pages spare faults, and work where memory is copied page by page, as
- * between ranks. It is advice: without it everything works, too. */
-static void ask_for_large_pages(void *p, uint64_t bytes)
-{
-#ifdef MADV_HUGEPAGE
-    unsigned char *from = p;
-    uint64_t lead = (PAGE - (uintptr_t)p % PAGE) % PAGE;
-
-    (void)madvise(from + lead, (bytes - lead) / PAGE * PAGE, MADV_HUGEPAGE);
-#else
-    (void)p;
-    (void)bytes;
-#endif
-}
-
 static int device_alloc(void *self, uint64_t bytes, void **out)
 {
-    uint64_t alignment = bytes < LARGE_PAGE ? ALIGNMENT : LARGE_PAGE;
+    struct host_device *d = self;
 
-    (void)self;
-    if (!out) {
-        return FSDP_ERR_INVALID;
-    }
-    *out = NULL;
-    if (bytes > PTRDIFF_MAX - alignment) {
-        return FSDP_ERR_NOMEM;
-    }
-    /* aligned_alloc wants a multiple of the alignment, and 0 may give NULL. */
-    *out = aligned_alloc(alignment, (bytes / alignment + 1) * alignment);
-    if (!*out) {
-        return FSDP_ERR_NOMEM;
-    }
-    if (bytes >= LARGE) {
-        ask_for_large_pages(*out, bytes);
-    }
-    return FSDP_OK;
+    return host_memory_alloc(&d->memory, bytes, out);
 }
 
 static void device_free(void *self, void *p)
 {
-    (void)self;
-    free(p);
+    struct host_device *d = self;
+
+    host_memory_free(&d->memory, p);
 }
 
 /* Values are of interest to those who wrap a device. */

@@ -23,6 +23,9 @@ int judge_scene_load(const char *records, const char *id,
     if (!case_of_id(id, &out->c)) {
         return FSDP_ERR_INVALID;
     }
+    out->like.requirement = requirement_table();
+    out->like.n_requirements = requirement_count(requirement_table());
+    FSDP_TRY(judge_place(&out->like));
     FSDP_TRY(case_model_make(&out->c, "", 0, &out->model, error));
     (void)snprintf(path, sizeof(path), "%s/%s", records, id);
     FSDP_TRY(record_read(path, &out->record, error));
@@ -36,6 +39,7 @@ int judge_scene_load(const char *records, const char *id,
 
 void judge_scene_release(struct judge_scene *s)
 {
+    judge_release(&s->like);
     record_release(&s->baseline);
     record_release(&s->record);
     case_model_release(&s->model);
@@ -91,7 +95,8 @@ int judge_scene_judge(const struct judge_scene *s, const struct record *r,
                                    .model_context = &x,
                                    .record = find,
                                    .baseline = find_baseline,
-                                   .record_context = &x};
+                                   .record_context = &x,
+                                   .like = &s->like};
 
     return judge(&in, out);
 }

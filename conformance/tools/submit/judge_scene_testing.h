@@ -13,6 +13,7 @@ struct judge_scene {
     struct run_case c;
     struct case_model model;
     struct record record, baseline;
+    struct judge_result like; /* has the order of requirements alone */
 };
 
 /* Reads the record of a case, and the unsharded run if it trains, from a folder
