@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1067;
+const uint32_t manifest_count = 1073;
 const char manifest_sha256[] =
-    "3fb37eceffcdb06132df2ace0273cc7f58a3afef3fedba865b60f2817c5ab9e3";
+    "c7bce7dc26286084cfee362f70e60a96784bef95abdcacdfdf89d5f574c5c10d";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

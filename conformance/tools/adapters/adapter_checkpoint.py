@@ -30,6 +30,37 @@ def names_of(model):
             for name, p in known.get(id(module), {}).items()}
 
 
+def has_part(parts, part):
+    """Of a save; nothing is said where all is saved."""
+    return not parts or part in parts
+
+
+def saved_names(life, parts=()):
+    """What a save has now: parameters, and (name, key) of states."""
+    case, names = life.case, set()
+    for name, p in life.names.items():
+        if case.original(p) != p:
+            continue
+        if has_part(parts, "parameters"):
+            names.add(name)
+        if has_part(parts, "states") and p not in life.frozen:
+            names |= {(name, key) for key in STATES[case.optimizer]}
+    return names
+
+
+def names_told(told):
+    """What load_state_dict says that is missing, and that is unexpected."""
+    return set(told.missing_keys), set(told.unexpected_keys)
+
+
+def names_in(state):
+    """Of a dictionary that was saved, the same."""
+    states = state.get("optimizer", {}).get("state", {})
+    return set(state.get("model", {})) | {
+        (name, key) for name, values in states.items()
+        for key in values if key != "step"}
+
+
 def wait_for(path):
     until = time.monotonic() + SECONDS
     while not os.path.exists(path):

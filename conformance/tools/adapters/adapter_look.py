@@ -3,12 +3,11 @@
 weights as the forward sees them, gradients as the model leaves them."""
 
 import contextlib
+import math
 
 import torch
 import torch.distributed as dist
 from torch.distributed import _functional_collectives as functional
-
-from adapter_script import edited
 
 
 def values_of(t):
@@ -16,6 +15,34 @@ def values_of(t):
     t = t.detach().cpu().clone()
     return t.view(torch.int16).numpy().view("uint16") \
         if t.dtype == torch.bfloat16 else t.numpy()
+
+
+def edited(gradient, edits, rank, ranks, parameter, n_parameters):
+    """A local gradient (a tensor), after what a script makes of it."""
+    out = gradient
+    for e in edits:
+        if e.rank is not None and e.rank % ranks != rank or \
+                e.param is not None and e.param % n_parameters != parameter:
+            continue
+        out = out.clone()
+        flat = out.reshape(-1)
+        if e.element is not None and e.kind != "tie":
+            at = e.element % flat.numel()
+            flat = flat[at:at + 1]
+        if e.kind == "times":
+            left = e.exponent
+            while left < -126:  # 2^-160 is no float32
+                flat.mul_(2.0 ** -126)
+                left += 126
+            flat.mul_(2.0 ** left)
+        elif e.kind == "tie":
+            flat.zero_()
+            for at, value in enumerate((1.0, 2.0 ** -24, 2.0 ** -80)):
+                flat[at:at + 1] = value
+        else:
+            flat.fill_({"inf": math.inf, "nan": math.nan, "zero": 0.0,
+                        "subnormal": 2.0 ** -140}[e.kind])
+    return out
 
 
 class Look:

@@ -34,14 +34,18 @@ class Leaf(nn.Module):
     """A module that has parameters: `index` is attribute to parameter, and
     `made` are those that are there, by number."""
 
-    def __init__(self, case, module, look, made):
+    def __init__(self, case, module, look, made, renamed=None):
         super().__init__()
         self.case, self.look, self.index = case, look, {}
+        self.called = {}  # otherwise in this life
         self.part = part_of(case, module)
         prefix = case.modules[module]["name"] + "."
         for p in case.parameters_of_module(module):
             name = case.parameters[p]["name"]
             attribute = name[len(prefix):].replace(".", "_")
+            if p == renamed:
+                self.called[attribute] = attribute + "_renamed"
+                attribute = self.called[attribute]
             self.index[attribute] = p
             if case.original(p) not in made:
                 made[p] = nn.Parameter(
@@ -52,6 +56,7 @@ class Leaf(nn.Module):
     def take(self, attribute):
         """A parameter as the forward sees it, seen by the record too. Models
         widen what has 16 bits: see the specification, Mixed precision."""
+        attribute = self.called.get(attribute, attribute)
         w = self.look.weight(self.index[attribute], getattr(self, attribute))
         return w.float()
 
@@ -71,7 +76,8 @@ class Term(Leaf):
     """linear: what came before + x w, with an x of its own"""
 
     def forward(self, h, n, xs):
-        x = xs[self.index["weight"]].float()  # FairScale makes them float16
+        (p,) = self.index.values()
+        x = xs[p].float()  # FairScale makes them float16
         part = x @ self.take("weight")
         return (part if h is None else h + part), None
 
@@ -165,7 +171,7 @@ class Model(nn.Module):
     """The root: units one after the other, and between them the leaves that
     are the root's own. Modules that are units are in `unit_modules`."""
 
-    def __init__(self, case, look):
+    def __init__(self, case, look, renamed=None):
         super().__init__()
         root_unit = case.modules[0]["unit"]
         children, self.unit_modules, made = [], {}, {}
@@ -173,7 +179,8 @@ class Model(nn.Module):
             if not case.parameters_of_module(m):
                 continue
             module = case.modules[m]
-            leaf = LEAVES[case.workload][module["class"]](case, m, look, made)
+            leaf = LEAVES[case.workload][module["class"]](
+                case, m, look, made, renamed)
             unit = module["unit"]
             if unit == root_unit or not children or children[-1][0] != unit:
                 children.append((unit, [leaf]))

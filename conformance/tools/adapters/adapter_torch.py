@@ -148,6 +148,8 @@ class Rank:
             self.memory = Memory(lambda: engine.owned(self))
         self.model = self.optimizer = None
         self.rank0 = False  # whether it alone has initial values
+        self.deferred = False  # whether nobody has
+        self.renamed = None  # which parameter is called otherwise
         self.shown = {}  # whole parameters, when all were there last
 
     def show(self, stage, step):
@@ -242,13 +244,15 @@ class Rank:
     def begin(self, blank=False):
         """Blank: what is not loaded then is no number."""
         self.end()  # of a life before
-        plain = Model(self.built_as, self.look).to(self.device)
+        plain = Model(self.built_as, self.look, self.renamed).to(self.device)
         if self.built_as.modules is not self.case.modules:
             plain.unit_modules = {0: plain}
-        blank = blank or self.rank0 and self.rank > 0
+        blank = blank or self.deferred or self.rank0 and self.rank > 0
         for w in plain.parameters() if blank else ():
             w.data.fill_(math.nan)
         self.names, self.reduces = names_of(plain), True
+        self.frozen = {p for p in self.names.values()
+                       if self.case.is_frozen(p)}
         with self.memory.engine():
             self.model = self.engine.shard(self, plain)
         self.optimizer = self.engine.optimizer(self)
