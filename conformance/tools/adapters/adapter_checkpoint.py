@@ -39,7 +39,7 @@ def saved_names(life, parts=()):
     """What a save has now: parameters, and (name, key) of states."""
     case, names = life.case, set()
     for name, p in life.names.items():
-        if case.original(p) != p:
+        if case.original(p) != p or case.is_ignored(p):
             continue
         if has_part(parts, "parameters"):
             names.add(name)
@@ -105,6 +105,7 @@ class Resume:
         record.shard_sequence = record.mark()
         life.memory.sharded()
         life.show("initial", 0)
+        life.show_buffers("buffer", 0)
         for step in range(self.half):
             life.one_step(step)
         with life.aside(), bad.full_disk() if life.fault == "full-disk" \
@@ -118,6 +119,7 @@ class Resume:
         for step in range(self.half, self.case.steps):
             life.one_step(step)
         life.show("final", self.case.steps)
+        life.show_buffers("buffer", self.case.steps)
         record.end_sequence = record.mark()
 
     def save(self):
@@ -150,6 +152,7 @@ class Resume:
         states = range(len(STATES[self.case.optimizer]))
         for stage in ("loaded", *(f"loaded{i}" for i in states)):
             life.show(stage, self.half)
+        life.show_buffers("buffer-loaded", self.half)
         self.show_peers(self.form.read(life, self.loaded))
         dist.barrier()
         life.record.answers.append([f"form-{self.form.name}", 0])

@@ -67,7 +67,10 @@ class Look:
         self.at_views = case.precision != "f32" or case.is_tied
 
     def weight(self, p, w):
-        """Parameter p in a forward; what the model is to compute with."""
+        """Parameter p in a forward; what the model is to compute with. What is
+        ignored is the model's own."""
+        if self.case.is_ignored(p):
+            return w
         if self.at_views or self.edits:
             w = w.view_as(w)
         if self.training and self.fault == "stale-weight" and p == 0:
@@ -79,6 +82,19 @@ class Look:
         if w.requires_grad and (self.recording or self.edits):
             self.follow(p, w)
         return w
+
+    @contextlib.contextmanager
+    def buffers(self, module):
+        """What a forward finds in them, and what it leaves."""
+        self.saw_buffers("buffer-seen", module)
+        yield
+        self.saw_buffers("buffer-left", module)
+
+    def saw_buffers(self, stage, module):
+        for name, b in module.buffered.items():
+            if self.training and self.recording:
+                self.record.tensor(stage, self.step, self.microbatch, b, 0,
+                                   values_of(getattr(module, name)))
 
     def saw_weight(self, p, w):
         """In the forward, not where that is computed again."""

@@ -272,6 +272,7 @@ class ScriptedRun:
         for stage in ("after", "reduced",
                       *(f"state{i}" for i in range(len(states)))):
             self.life.show(stage, self.at)
+        self.life.show_buffers("buffer", self.at)
 
     def play_summon(self, a):
         self.life.summon(self.at)

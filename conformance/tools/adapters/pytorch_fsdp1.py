@@ -291,7 +291,7 @@ class Fsdp1(Engine):
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
         "frozen", "thaw", "shared", "recompute", "scripts", *SCALED,
-        "rank0-initial", "assign", "summon",
+        "rank0-initial", "assign", "summon", "buffers",
         *SAVED, *MEASURED,
     ]
 

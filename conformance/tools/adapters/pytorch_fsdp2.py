@@ -2,6 +2,7 @@
 """PyTorch FSDP2 (fully_shard) as an engine of the suite."""
 
 import contextlib
+import inspect
 import math
 import sys
 
@@ -40,7 +41,7 @@ from adapter_checkpoint import (
 from adapter_memory import (
     FULL, GRAD_FULL, GRAD_SHARD, SHARD, local, states_of,
 )
-from adapter_models import tie_again, weights_of
+from adapter_models import STATES, ignored_in, tie_again, weights_of
 from adapter_ranks import main
 from adapter_script import ALL
 from adapter_torch import Engine, Piece, dtypes_of
@@ -72,6 +73,10 @@ DIVIDED = ["divide-factor", "factor-controls"] if \
     all(hasattr(FSDPModule, name) for name in DIVIDES) else []
 TURNED = ["unit-controls"] if \
     all(hasattr(FSDPModule, name) for name in TURN.values()) else []
+
+
+IGNORED = ["ignored", "parameter-units", "workload-lora", "wrap-ignore"] if \
+    "ignored_params" in inspect.signature(fully_shard).parameters else []
 
 
 def groups_of(module):
@@ -135,7 +140,9 @@ class Dcp:
         if "model" in state:
             told = set_model_state_dict(life.model, state["model"],
                                         options=options)
-        if "optimizer" in state:
+        # With full_state_dict an optimizer that has no states is an
+        # AssertionError ("Expected device to be set").
+        if "optimizer" in state and STATES[life.case.optimizer]:
             set_optimizer_state_dict(life.model, life.optimizer,
                                      state["optimizer"], options=options)
         return told and names_told(told)
@@ -235,8 +242,8 @@ class Fsdp2(Engine):
         "bf16", "fp16", "precision-bf16", "precision-bf16r", "precision-r16a",
         "precision-fp16", "precision-fp16r32", "precision-units",
         "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale",
-        "partial-replicas", *SAVED,
-        *DIVIDED, *TURNED, *MEASURED,
+        "partial-replicas", "buffers", *SAVED,
+        *IGNORED, *DIVIDED, *TURNED, *MEASURED,
     ]
 
     def add_options(self, parser):
@@ -302,16 +309,18 @@ class Fsdp2(Engine):
             state = plain.state_dict() if life.rank == 0 else {}
             plain.to("meta")
             tie_again(plain)
+        ignored = {"ignored_params": ignored_in(plain)} if IGNORED else {}
         order = sorted(plain.unit_modules, reverse=True)  # the root is last
         for unit in order:
             module = plain.unit_modules[unit]
             keeps = module is plain and case.keep_root
             fully_shard(module, mesh=self.mesh, mp_policy=policy(case, unit),
-                        reshard_after_forward=reshard and not keeps)
+                        reshard_after_forward=reshard and not keeps, **ignored)
             for group in groups_of(module):
                 group.unit = unit
         if plain not in plain.unit_modules.values():
-            fully_shard(plain, mesh=self.mesh, reshard_after_forward=reshard)
+            fully_shard(plain, mesh=self.mesh, reshard_after_forward=reshard,
+                        **ignored)
         if life.deferred:
             plain.to_empty(device=life.device)
             for w in plain.parameters():
