@@ -247,7 +247,7 @@ static int add_initial(struct bundle *b, const struct fsdp_model *m,
 {
     const uint64_t n = m->buffer_numel[buffer];
     const uint32_t dtype = m->buffer_dtype[buffer];
-    void *data = calloc(n + 1, fsdp_dtype_bytes(dtype));
+    void *data = calloc(n * fsdp_dtype_bytes(dtype) + 1, 1);
     const int status = data ? m->initial_buffer(m->context, buffer, 0, n, data)
                             : FSDP_ERR_NOMEM;
 
