@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1078;
+const uint32_t manifest_count = 1084;
 const char manifest_sha256[] =
     "5333b1f07aa2a213f692fac31ebdff97d0ed3852dbfea03693086bd4c8f4dea8";
 

@@ -518,6 +518,7 @@ foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
         deepspeed-zero3 pytorch-fsdp2-mixed pytorch-fsdp1-mixed
         pytorch-fsdp2-more pytorch-fsdp1-more fairscale-fsdp-more
         deepspeed-zero3-more pytorch-fsdp2-values pytorch-fsdp1-values
+        pytorch-fsdp2-later pytorch-fsdp1-later
         pytorch-fsdp2-saved pytorch-fsdp2-through
         pytorch-fsdp1-saved pytorch-fsdp1-through fairscale-fsdp-saved
         fairscale-fsdp-through deepspeed-zero3-saved deepspeed-zero3-through)

@@ -89,6 +89,7 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"run.process-kept", "process-state"},
         {"run.no-forbidden-call", "isolated"},
         {"checkpoint.extra", "answers"},
+        {"checkpoint.parts-extra", "answers"},
         {"checkpoint.canonical", "answers"},
         {"error.", "answers"},
         {"summon.elsewhere", "answers"},

@@ -283,7 +283,7 @@ static bool is_wrong(const struct judge_result *r,
 /* Does nothing but train, and it is about what that computes. */
 static bool is_training(const struct run_case *c, const struct requirement *q)
 {
-    return c->scenario == CASE_TRAIN && q->level <= LEVEL_STEP;
+    return c->scenario == CASE_TRAIN && q->level <= LEVEL_STEP && !q->of_rest;
 }
 
 static bool is_of_scenario(const struct run_case *c,

@@ -260,6 +260,24 @@ static void what_is_beside_waits_for_training(void **state)
     check_beside(t, JUDGE_BLOCKED, EARLY);
 }
 
+/* What is left when all is over says nothing of what training computes. */
+static void what_is_left_hides_nothing(void **state)
+{
+    struct table *t = *state;
+    struct judge_result r;
+
+    t->row[EARLY].needs = NULL;
+    t->row[EARLY].of_rest = true;
+    t->row[LATE].beside_training = true;
+    t->run.c[1].scenario = t->run.record[1].c.scenario = CASE_MISUSE;
+    lose(t, 1, TESTING_STEPS - 1);
+    lose(t, 0, 0);
+    r = judged(t);
+    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
+    check(&r, 1, LATE, JUDGE_FAIL, JUDGE_NONE);
+    judge_release(&r);
+}
+
 /* What is said of any script waits for what is said of a step. */
 static void the_general_is_told_where_nothing_else_is(void **state)
 {
@@ -373,6 +391,7 @@ int main(void)
         TEST(nothing_failed),
         TEST(harm_is_told_of_a_right_engine_alone),
         TEST(what_is_beside_waits_for_training),
+        TEST(what_is_left_hides_nothing),
         TEST(the_general_is_told_where_nothing_else_is),
         TEST(the_named_is_told_of_one_step),
         TEST(the_order_may_be_that_of_another_result),

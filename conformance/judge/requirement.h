@@ -118,6 +118,9 @@ struct requirement {
     /* The same of something that did no harm, which is compared with the case
      * that is without it, where there is one: it is never blocked then. */
     bool harmless;
+    /* It is about what is left when all is over: what training computes may be
+     * right where it fails, and hides nothing of that. */
+    bool of_rest;
     /* It says of any script what others say more closely of the steps of
      * scenarios. Where one of those fails, in whichever case, or no later in
      * the same case, this one tells nothing more: it is then blocked

@@ -447,6 +447,7 @@ const struct requirement run_requirements[] = {
      .since = "1.0",
      .must = 1,
      .level = LEVEL_RUN,
+     .of_rest = true,
      .needs = "run.ranks-present run.completes",
      .applies = has_case,
      .check = &check_each_rank,

@@ -34,8 +34,11 @@ static void add_modules(struct record_text *t, const struct fsdp_model *m,
     record_text_add(t, "],\n \"units\": %u,\n", units->n_units);
 }
 
-static void add_parameters(struct record_text *t, const struct fsdp_model *m)
+static void add_parameters(struct record_text *t, const struct fsdp_model *m,
+                           const struct fsdp_units *units)
 {
+    const uint32_t *of = units->unit_of_parameter;
+
     record_text_add(t, " \"parameters\": [");
     for (uint32_t p = 0; p < m->n_parameters; p++) {
         record_text_add(t, "%s\n  {\"name\": ", p == 0 ? "" : ",");
@@ -52,12 +55,28 @@ static void add_parameters(struct record_text *t, const struct fsdp_model *m)
         if ((m->parameter_flags[p] & FSDP_FROZEN) != 0) {
             record_text_add(t, ", \"frozen\": true");
         }
+        if (of && of[p] == FSDP_NO_UNIT) {
+            record_text_add(t, ", \"ignored\": true");
+        }
         if (fsdp_original(m, p) != p) {
             record_text_add(t, ", \"original\": %u", fsdp_original(m, p));
         }
         record_text_add(t, "}");
     }
-    record_text_add(t, "]\n}\n");
+    record_text_add(t, "]");
+}
+
+static void add_buffers(struct record_text *t, const struct fsdp_model *m)
+{
+    for (uint32_t b = 0; b < m->n_buffers; b++) {
+        record_text_add(
+            t, "%s\n  {\"name\": ", b == 0 ? ",\n \"buffers\": [" : ",");
+        record_text_string(t, m->buffer_name[b], 256);
+        record_text_add(
+            t, ", \"module\": %u, \"persists\": %s}", m->buffer_module[b],
+            (m->buffer_flags[b] & FSDP_NOT_PERSISTED) != 0 ? "false" : "true");
+    }
+    record_text_add(t, m->n_buffers > 0 ? "]\n}\n" : "\n}\n");
 }
 
 /* The script that the case plays, in its canonical form, with semicolons for
@@ -103,7 +122,8 @@ static int write_case(const char *folder, const struct run_case *c,
         FSDP_TRY(add_script(&t, script, error));
     }
     add_modules(&t, &model->model->model, &model->units.units);
-    add_parameters(&t, &model->model->model);
+    add_parameters(&t, &model->model->model, &model->units.units);
+    add_buffers(&t, &model->model->model);
     return record_text_save(&t, path, error);
 }
 
@@ -212,6 +232,44 @@ static int write_weights(const char *folder, const struct fsdp_model *m,
     }
     if (status == FSDP_OK) {
         status = bundle_write(&b, folder, "weights.safetensors", error);
+    }
+    bundle_release(&b);
+    return status;
+}
+
+static const char *const dtypes[] = {
+    [FSDP_DTYPE_F32] = "F32", [FSDP_DTYPE_BF16] = "BF16",
+    [FSDP_DTYPE_F16] = "F16", [FSDP_DTYPE_I32] = "I32",
+    [FSDP_DTYPE_I64] = "I64", [FSDP_DTYPE_U8] = "U8"};
+
+static int add_initial(struct bundle *b, const struct fsdp_model *m,
+                       uint32_t buffer)
+{
+    const uint64_t n = m->buffer_numel[buffer];
+    const uint32_t dtype = m->buffer_dtype[buffer];
+    void *data = calloc(n * fsdp_dtype_bytes(dtype) + 1, 1);
+    const int status = data ? m->initial_buffer(m->context, buffer, 0, n, data)
+                            : FSDP_ERR_NOMEM;
+
+    if (status != FSDP_OK) {
+        free(data);
+        return status;
+    }
+    return bundle_add(b, m->buffer_name[buffer], dtypes[dtype], 1, &n, data);
+}
+
+/* Of a model that has buffers. */
+static int write_buffers(const char *folder, const struct fsdp_model *m,
+                         struct fsdp_error *error)
+{
+    struct bundle b = {0};
+    int status = FSDP_OK;
+
+    for (uint32_t i = 0; i < m->n_buffers && status == FSDP_OK; i++) {
+        status = add_initial(&b, m, i);
+    }
+    if (status == FSDP_OK && m->n_buffers > 0) {
+        status = bundle_write(&b, folder, "buffers.safetensors", error);
     }
     bundle_release(&b);
     return status;
@@ -333,6 +391,9 @@ int adapter_case_write(const char *folder, const struct run_case *c,
     }
     if (status == FSDP_OK) {
         status = write_weights(folder, &model.model->model, error);
+    }
+    if (status == FSDP_OK) {
+        status = write_buffers(folder, &model.model->model, error);
     }
     if (status == FSDP_OK) {
         status =

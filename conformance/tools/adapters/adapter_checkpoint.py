@@ -30,6 +30,37 @@ def names_of(model):
             for name, p in known.get(id(module), {}).items()}
 
 
+def has_part(parts, part):
+    """Of a save; nothing is said where all is saved."""
+    return not parts or part in parts
+
+
+def saved_names(life, parts=()):
+    """What a save has now: parameters, and (name, key) of states."""
+    case, names = life.case, set()
+    for name, p in life.names.items():
+        if case.original(p) != p or case.is_ignored(p):
+            continue
+        if has_part(parts, "parameters"):
+            names.add(name)
+        if has_part(parts, "states") and p not in life.frozen:
+            names |= {(name, key) for key in STATES[case.optimizer]}
+    return names
+
+
+def names_told(told):
+    """What load_state_dict says that is missing, and that is unexpected."""
+    return set(told.missing_keys), set(told.unexpected_keys)
+
+
+def names_in(state):
+    """Of a dictionary that was saved, the same."""
+    states = state.get("optimizer", {}).get("state", {})
+    return set(state.get("model", {})) | {
+        (name, key) for name, values in states.items()
+        for key in values if key != "step"}
+
+
 def wait_for(path):
     until = time.monotonic() + SECONDS
     while not os.path.exists(path):
@@ -74,6 +105,7 @@ class Resume:
         record.shard_sequence = record.mark()
         life.memory.sharded()
         life.show("initial", 0)
+        life.show_buffers("buffer", 0)
         for step in range(self.half):
             life.one_step(step)
         with life.aside(), bad.full_disk() if life.fault == "full-disk" \
@@ -87,6 +119,7 @@ class Resume:
         for step in range(self.half, self.case.steps):
             life.one_step(step)
         life.show("final", self.case.steps)
+        life.show_buffers("buffer", self.case.steps)
         record.end_sequence = record.mark()
 
     def save(self):
@@ -119,6 +152,7 @@ class Resume:
         states = range(len(STATES[self.case.optimizer]))
         for stage in ("loaded", *(f"loaded{i}" for i in states)):
             life.show(stage, self.half)
+        life.show_buffers("buffer-loaded", self.half)
         self.show_peers(self.form.read(life, self.loaded))
         dist.barrier()
         life.record.answers.append([f"form-{self.form.name}", 0])

@@ -15,8 +15,9 @@ import numpy as np
 
 RECORD_VERSION = 2
 TENSORS_VERSION = 1
-KINDS = 7  # of live bytes
-DTYPES = {"F32": np.dtype("<f4"), "I32": np.dtype("<i4")}
+KINDS = 8  # of live bytes
+DTYPES = {"F32": np.dtype("<f4"), "I32": np.dtype("<i4"),
+          "I64": np.dtype("<i8"), "BF16": np.dtype("<u2")}
 
 
 def read_json(path):
@@ -46,9 +47,9 @@ def read_safetensors(path):
     return out
 
 
-# Of a record's values, which are float32 but for what was seen in 16 bits;
-# bfloat16, which numpy does not have, is uint16 here.
-DTYPE_OF = {"f": "F32", "e": "F16", "H": "BF16"}
+# Of a record's values, which are float32 but for what was seen in 16 bits, and
+# buffers; bfloat16, which numpy does not have, is uint16 here.
+DTYPE_OF = {"f": "F32", "e": "F16", "H": "BF16", "l": "I64"}
 
 
 def write_safetensors(path, tensors):
@@ -99,8 +100,11 @@ class Case:
         self.modules = self.json["modules"]
         self.parameters = self.json["parameters"]
         self.n_units = self.json["units"]
+        self.buffers = self.json.get("buffers", [])
         self.weights = read_safetensors(
             os.path.join(folder, "weights.safetensors"))
+        self.initial_buffers = read_safetensors(
+            os.path.join(folder, "buffers.safetensors")) if self.buffers else {}
         self._batches = read_safetensors(
             os.path.join(folder, "batches.safetensors"))
 
@@ -138,6 +142,9 @@ class Case:
     def is_frozen(self, parameter):
         return self.parameters[parameter].get("frozen", False)
 
+    def is_ignored(self, parameter):
+        return self.parameters[parameter].get("ignored", False)
+
     def original(self, parameter):
         """The parameter that it is another name of, or itself."""
         return self.parameters[parameter].get("original", parameter)
@@ -164,7 +171,8 @@ class Case:
     def parameters_of(self, unit):
         """That lie in it: of tied ones the original alone."""
         return [p for p in range(len(self.parameters))
-                if self.unit_of(p) == unit and self.original(p) == p]
+                if self.unit_of(p) == unit and self.original(p) == p and
+                not self.is_ignored(p)]
 
     def is_mixed(self, unit):
         """Whether some of it is frozen, and some is not."""

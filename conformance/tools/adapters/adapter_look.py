@@ -3,12 +3,11 @@
 weights as the forward sees them, gradients as the model leaves them."""
 
 import contextlib
+import math
 
 import torch
 import torch.distributed as dist
 from torch.distributed import _functional_collectives as functional
-
-from adapter_script import edited
 
 
 def values_of(t):
@@ -16,6 +15,34 @@ def values_of(t):
     t = t.detach().cpu().clone()
     return t.view(torch.int16).numpy().view("uint16") \
         if t.dtype == torch.bfloat16 else t.numpy()
+
+
+def edited(gradient, edits, rank, ranks, parameter, n_parameters):
+    """A local gradient (a tensor), after what a script makes of it."""
+    out = gradient
+    for e in edits:
+        if e.rank is not None and e.rank % ranks != rank or \
+                e.param is not None and e.param % n_parameters != parameter:
+            continue
+        out = out.clone()
+        flat = out.reshape(-1)
+        if e.element is not None and e.kind != "tie":
+            at = e.element % flat.numel()
+            flat = flat[at:at + 1]
+        if e.kind == "times":
+            left = e.exponent
+            while left < -126:  # 2^-160 is no float32
+                flat.mul_(2.0 ** -126)
+                left += 126
+            flat.mul_(2.0 ** left)
+        elif e.kind == "tie":
+            flat.zero_()
+            for at, value in enumerate((1.0, 2.0 ** -24, 2.0 ** -80)):
+                flat[at:at + 1] = value
+        else:
+            flat.fill_({"inf": math.inf, "nan": math.nan, "zero": 0.0,
+                        "subnormal": 2.0 ** -140}[e.kind])
+    return out
 
 
 class Look:
@@ -40,7 +67,10 @@ class Look:
         self.at_views = case.precision != "f32" or case.is_tied
 
     def weight(self, p, w):
-        """Parameter p in a forward; what the model is to compute with."""
+        """Parameter p in a forward; what the model is to compute with. What is
+        ignored is the model's own."""
+        if self.case.is_ignored(p):
+            return w
         if self.at_views or self.edits:
             w = w.view_as(w)
         if self.training and self.fault == "stale-weight" and p == 0:
@@ -52,6 +82,19 @@ class Look:
         if w.requires_grad and (self.recording or self.edits):
             self.follow(p, w)
         return w
+
+    @contextlib.contextmanager
+    def buffers(self, module):
+        """What a forward finds in them, and what it leaves."""
+        self.saw_buffers("buffer-seen", module)
+        yield
+        self.saw_buffers("buffer-left", module)
+
+    def saw_buffers(self, stage, module):
+        for name, b in module.buffered.items():
+            if self.training and self.recording:
+                self.record.tensor(stage, self.step, self.microbatch, b, 0,
+                                   values_of(getattr(module, name)))
 
     def saw_weight(self, p, w):
         """In the forward, not where that is computed again."""

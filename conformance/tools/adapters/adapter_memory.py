@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves
 from adapter_job import KINDS
 from adapter_models import STATES
 
-SHARD, FULL, GRAD_SHARD, GRAD_FULL, OPTIM, STAGING, ACTIVATION = \
+SHARD, FULL, GRAD_SHARD, GRAD_FULL, OPTIM, STAGING, ACTIVATION, BUFFER = \
     range(KINDS)
 TURN = 0.001  # how long a thread is waited for
 NOBODYS = KINDS  # it was there before: batches, a mesh's table of ranks

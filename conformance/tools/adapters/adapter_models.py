@@ -10,6 +10,7 @@ a leaf, a group of consecutive ones, or the root.
 import functools
 import math
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -23,40 +24,70 @@ def part_of(case, module):
     """Parts are what may be computed again: blocks of gpt, layers of mlp.
     None: it is in none of them."""
     of = case.modules[module]
-    if case.workload == "gpt":
+    if case.workload in ("gpt", "lora"):
         blocks = [m for m, other in enumerate(case.modules)
                   if other["class"] == "Block"]
         return blocks.index(of["parent"]) if of["parent"] in blocks else None
     return module - 1 if case.workload == "mlp" else None
 
 
+def tensor_of(values):
+    """numpy has no bfloat16: it is uint16 there."""
+    if values.dtype == np.uint16:
+        return torch.from_numpy(values.view(np.int16).copy()).view(
+            torch.bfloat16)
+    return torch.from_numpy(values.copy())
+
+
+def buffers_of(holder, case, module):
+    """Registers those of a module: an attribute to each number."""
+    found = {}
+    for b, said in enumerate(case.buffers):
+        if said["module"] == module:
+            attribute = said["name"].rpartition(".")[2]
+            holder.register_buffer(
+                attribute, tensor_of(case.initial_buffers[said["name"]]),
+                persistent=said["persists"])
+            found[attribute] = b
+    return found
+
+
 class Leaf(nn.Module):
     """A module that has parameters: `index` is attribute to parameter, and
     `made` are those that are there, by number."""
 
-    def __init__(self, case, module, look, made):
+    def __init__(self, case, module, look, made, renamed=None):
         super().__init__()
         self.case, self.look, self.index = case, look, {}
+        self.called = {}  # otherwise in this life
         self.part = part_of(case, module)
         prefix = case.modules[module]["name"] + "."
         for p in case.parameters_of_module(module):
             name = case.parameters[p]["name"]
             attribute = name[len(prefix):].replace(".", "_")
+            if p == renamed:
+                self.called[attribute] = attribute + "_renamed"
+                attribute = self.called[attribute]
             self.index[attribute] = p
             if case.original(p) not in made:
                 made[p] = nn.Parameter(
                     torch.from_numpy(case.weights[name].copy()),
                     requires_grad=not case.is_frozen(p))
             setattr(self, attribute, made[case.original(p)])
+        self.buffered = buffers_of(self, case, module)
 
     def take(self, attribute):
         """A parameter as the forward sees it, seen by the record too. Models
         widen what has 16 bits: see the specification, Mixed precision."""
+        attribute = self.called.get(attribute, attribute)
         w = self.look.weight(self.index[attribute], getattr(self, attribute))
         return w.float()
 
     def affine(self, x, name):
-        return x @ self.take(name + "_weight") + self.take(name + "_bias")
+        y = x @ self.take(name + "_weight") + self.take(name + "_bias")
+        if name + "_down" not in self.index:
+            return y
+        return y + x @ self.take(name + "_down") @ self.take(name + "_up")
 
 
 class Relu(Leaf):
@@ -64,14 +95,26 @@ class Relu(Leaf):
 
     def forward(self, h, n, xs):
         x = xs[0] if h is None else h
-        return torch.relu(x @ self.take("weight")), None
+        y = torch.relu(x @ self.take("weight"))
+        if self.buffered:
+            self.track(y.detach())
+        return y, None
+
+    def track(self, y):
+        """The mean of this forward, and 7/8 of what was with 1/8 of that."""
+        mean = y.flatten(0, -2).mean(0)
+        with self.look.buffers(self):
+            self.last_mean.copy_(mean)
+            self.running_mean.copy_(
+                self.running_mean.float() * 0.875 + mean * 0.125)
 
 
 class Term(Leaf):
     """linear: what came before + x w, with an x of its own"""
 
     def forward(self, h, n, xs):
-        x = xs[self.index["weight"]].float()  # FairScale makes them float16
+        (p,) = self.index.values()
+        x = xs[p].float()  # FairScale makes them float16
         part = x @ self.take("weight")
         return (part if h is None else h + part), None
 
@@ -122,6 +165,7 @@ LEAVES = {
     "gpt": {"Embedding": Embedding, "LayerNorm": Norm, "Linear": Head,
             "Attention": Attention, "MLP": Mlp},
 }
+LEAVES["lora"] = LEAVES["gpt"]
 
 
 def checkpoint_of(case, part):
@@ -165,7 +209,7 @@ class Model(nn.Module):
     """The root: units one after the other, and between them the leaves that
     are the root's own. Modules that are units are in `unit_modules`."""
 
-    def __init__(self, case, look):
+    def __init__(self, case, look, renamed=None):
         super().__init__()
         root_unit = case.modules[0]["unit"]
         children, self.unit_modules, made = [], {}, {}
@@ -173,7 +217,8 @@ class Model(nn.Module):
             if not case.parameters_of_module(m):
                 continue
             module = case.modules[m]
-            leaf = LEAVES[case.workload][module["class"]](case, m, look, made)
+            leaf = LEAVES[case.workload][module["class"]](
+                case, m, look, made, renamed)
             unit = module["unit"]
             if unit == root_unit or not children or children[-1][0] != unit:
                 children.append((unit, [leaf]))
@@ -199,6 +244,7 @@ class Model(nn.Module):
         if root_unit != "none":
             self.unit_modules[root_unit] = self
         self.blocks = nn.ModuleList(blocks)
+        self.look, self.buffered = look, buffers_of(self, case, 0)
 
     def row(self, first, end, h, n, xs):
         for i in range(first, end):
@@ -207,6 +253,9 @@ class Model(nn.Module):
         return h, n
 
     def forward(self, xs):
+        if self.buffered:
+            with self.look.buffers(self):
+                self.count += 1
         h = n = None
         first, total = 0, len(self.blocks)
         while first < total:
@@ -225,6 +274,12 @@ def leaves_of(model):
     return [m for m in model.modules() if isinstance(m, Leaf)]
 
 
+def holders_of(model):
+    """Of buffers: (module, attribute), by number."""
+    return {b: (module, name) for module in model.modules()
+            for name, b in getattr(module, "buffered", {}).items()}
+
+
 def weights_of(model):
     """What modules have as parameters at the moment, by index."""
     return {p: getattr(leaf, name) for leaf in leaves_of(model)
@@ -240,13 +295,19 @@ def tie_again(model):
             setattr(leaf, name, w)
 
 
+def ignored_in(model):
+    """Parameters that nobody shards."""
+    return {getattr(leaf, name) for leaf in leaves_of(model)
+            for name, p in leaf.index.items() if leaf.case.is_ignored(p)}
+
+
 def numel(case, p):
     return math.prod(case.parameters[p]["shape"])
 
 
 def loss_of(case, model, batch, device):
     b = {k: torch.from_numpy(v).to(device) for k, v in batch.items()}
-    if case.workload == "gpt":
+    if case.workload in ("gpt", "lora"):
         logits = model((b["id"],))
         return F.cross_entropy(logits.flatten(0, -2),
                                         b["target"].flatten().long())

@@ -5,8 +5,6 @@ docs/formats.md has the grammar. What an adapter does not claim (calls that must
 be refused, what happens in the middle of a pass) never gets here.
 """
 
-import math
-import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 from adapter_models import STATES, numel
+from adapter_slots import Slot
 
 ALL = "all"
 
@@ -36,6 +35,8 @@ class Action:
     form: str = ""
     source: str = ""  # of values that are given
     rank0: bool = False  # whether it alone is shown them
+    parts: tuple = ()  # of what is saved; (): all
+    lenient: bool = False
 
 
 @dataclass
@@ -109,8 +110,13 @@ def action_of(line, turn):
         return Action(verb, number=number_or_all(words[0]))
     if verb in ("unshard", "reshard"):
         return Action(verb, number=int(words[0]) if words else ALL)
-    if verb in ("save", "wait", "load"):
-        return Action(verb, slot=words[0], form=" ".join(words[1:]))
+    if verb in ("wait", "load"):
+        return Action(verb, slot=words[0], lenient="lenient" in words)
+    if verb == "save":
+        form, *parts = words[1:]
+        if "in" in parts:
+            raise ValueError(f"no adapter plays '{line}'")
+        return Action(verb, slot=words[0], form=form, parts=tuple(parts[1:]))
     if verb == "sync":
         return Action(verb, sync=words[0] == "on")
     if verb == "assign":
@@ -118,6 +124,8 @@ def action_of(line, turn):
     if verb == "summon" and words:
         return Action("summon_some", number=number_or_all(words[0]),
                       rank0="rank0" in words)
+    if verb == "again" and words:
+        return Action(verb, number=int(words[1]))
     if verb in ("zero", "look", "summon", "again"):
         return Action(verb)
     raise ValueError(f"no adapter plays '{line}'")
@@ -164,55 +172,6 @@ def values_of_number(number, p, n):
     return low.astype(np.float32) * np.float32(2.0 ** -10)
 
 
-def edited(gradient, edits, rank, ranks, parameter, n_parameters):
-    """A local gradient (a tensor), after what a script makes of it."""
-    out = gradient
-    for e in edits:
-        if e.rank is not None and e.rank % ranks != rank or \
-                e.param is not None and e.param % n_parameters != parameter:
-            continue
-        out = out.clone()
-        flat = out.reshape(-1)
-        if e.element is not None and e.kind != "tie":
-            at = e.element % flat.numel()
-            flat = flat[at:at + 1]
-        if e.kind == "times":
-            left = e.exponent
-            while left < -126:  # 2^-160 is no float32
-                flat.mul_(2.0 ** -126)
-                left += 126
-            flat.mul_(2.0 ** left)
-        elif e.kind == "tie":
-            flat.zero_()
-            for at, value in enumerate((1.0, 2.0 ** -24, 2.0 ** -80)):
-                flat[at:at + 1] = value
-        else:
-            flat.fill_({"inf": math.inf, "nan": math.nan, "zero": 0.0,
-                        "subnormal": 2.0 ** -140}[e.kind])
-    return out
-
-
-class Slot:
-    """Of a save."""
-
-    def __init__(self, life, exchange, a):
-        self.life, self.form = life, life.engine.form(a.form)
-        self.folder = os.path.join(exchange, f"slot-{a.slot}")
-
-    def save(self, scaler):
-        self.scale = scaler.state_dict() if scaler else None
-        self.end = self.form.begin(self.life, self.folder)
-
-    def wait(self):
-        self.end()
-        dist.barrier()
-
-    def load(self, scaler):
-        self.form.load(self.life, self.folder)
-        if scaler:
-            scaler.load_state_dict(self.scale)
-
-
 class ScriptedRun:
     """A script, action by action: each is a step of the record."""
 
@@ -221,6 +180,7 @@ class ScriptedRun:
         self.script = read_script(life.case.script_text)
         self.at = 0
         self.life.rank0 = "rank0" in self.script.settings
+        self.life.deferred = "deferred" in self.script.settings
         self.scaler = self.make_scaler()
         self.slots = {}  # what was saved
 
@@ -312,6 +272,7 @@ class ScriptedRun:
         for stage in ("after", "reduced",
                       *(f"state{i}" for i in range(len(states)))):
             self.life.show(stage, self.at)
+        self.life.show_buffers("buffer", self.at)
 
     def play_summon(self, a):
         self.life.summon(self.at)
@@ -368,16 +329,20 @@ class ScriptedRun:
     def play_freeze(self, a, on=False):
         n = len(self.life.case.parameters)
         which = range(n) if a.number == ALL else [a.number]
-        self.engine.train(
-            self.life, {self.life.case.original(p) for p in which}, on)
+        which = {self.life.case.original(p) for p in which}
+        self.life.frozen = self.life.frozen - which if on else \
+            self.life.frozen | which
+        self.engine.train(self.life, which, on)
 
     def play_thaw(self, a):
         self.play_freeze(a, True)
 
     def play_again(self, a):
-        """What is loaded at once begins with nothing."""
+        """What is loaded at once begins with nothing, if all of it is."""
         following = self.script.actions[self.at + 1:self.at + 2]
-        self.life.begin(blank=[f.verb for f in following] == ["load"])
+        self.life.renamed = a.number
+        self.life.begin(blank=[(f.verb, f.lenient) for f in following] ==
+                        [("load", False)])
         self.life.record.shard_sequence = self.life.record.mark()
         self.set_numbers()
 
@@ -392,4 +357,4 @@ class ScriptedRun:
 
     def play_load(self, a):
         with self.life.aside():
-            self.slots[a.slot].load(self.scaler)
+            self.slots[a.slot].load(self.scaler, a.lenient)

@@ -16,9 +16,9 @@ import torch
 from adapter_checkpoint import Resume, names_of
 from adapter_job import RankRecord
 from adapter_look import Look, values_of
-from adapter_memory import Memory, Unmeasured
+from adapter_memory import BUFFER, Memory, Unmeasured
 from adapter_models import (
-    STATES, Model, loss_of, make_optimizer, numel, weights_of,
+    STATES, Model, holders_of, loss_of, make_optimizer, numel, weights_of,
 )
 from adapter_script import ALL, ScriptedRun
 
@@ -144,11 +144,20 @@ class Rank:
         self.look = Look(case, self.record, fault, self.groups)
         self.scripted = case.script_text is not None
         self.memory = Unmeasured()
+        self.holders = {}  # of buffers
         if "live-bytes" in engine.claims and device == "cpu":
-            self.memory = Memory(lambda: engine.owned(self))
+            self.memory = Memory(self.owned)
         self.model = self.optimizer = None
         self.rank0 = False  # whether it alone has initial values
+        self.deferred = False  # whether nobody has
+        self.renamed = None  # which parameter is called otherwise
         self.shown = {}  # whole parameters, when all were there last
+
+    def owned(self):
+        for module, name in self.holders.values():
+            buffer = getattr(module, name)
+            yield BUFFER, buffer, buffer.nbytes
+        yield from self.engine.owned(self)
 
     def show(self, stage, step):
         for piece in self.engine.pieces(self):
@@ -218,6 +227,7 @@ class Rank:
             self.show("after", step)
             for i in range(len(STATES[case.optimizer])):
                 self.show(f"state{i}", step)
+            self.show_buffers("buffer", step + 1)
         self.optimizer.zero_grad()
         self.memory.stepped()
         if case.scenario == "eval":
@@ -229,6 +239,11 @@ class Rank:
         with self.engine.summon(self):
             self.show_whole(step)
 
+    def show_buffers(self, stage, step):
+        for b, (module, name) in self.holders.items():
+            self.record.tensor(stage, step, 0, b, 0,
+                               values_of(getattr(module, name)))
+
     def show_whole(self, step, unit=None):
         for p, w in sorted(weights_of(self.model).items()):
             if unit is None:
@@ -237,25 +252,29 @@ class Rank:
                 self.show_parameter(step, p, w)
 
     def show_parameter(self, step, p, w):
-        self.record.tensor("summoned", step, 0, p, 0, values_of(w))
+        if not self.case.is_ignored(p):
+            self.record.tensor("summoned", step, 0, p, 0, values_of(w))
 
     def begin(self, blank=False):
         """Blank: what is not loaded then is no number."""
         self.end()  # of a life before
-        plain = Model(self.built_as, self.look).to(self.device)
+        plain = Model(self.built_as, self.look, self.renamed).to(self.device)
         if self.built_as.modules is not self.case.modules:
             plain.unit_modules = {0: plain}
-        blank = blank or self.rank0 and self.rank > 0
+        blank = blank or self.deferred or self.rank0 and self.rank > 0
         for w in plain.parameters() if blank else ():
             w.data.fill_(math.nan)
         self.names, self.reduces = names_of(plain), True
+        self.holders = holders_of(plain)
+        self.frozen = {p for p in self.names.values()
+                       if self.case.is_frozen(p)}
         with self.memory.engine():
             self.model = self.engine.shard(self, plain)
         self.optimizer = self.engine.optimizer(self)
 
     def end(self):
         self.model = self.optimizer = None
-        self.shown = {}
+        self.shown, self.holders = {}, {}
         self.engine.leave()
         for _ in range(2):  # modules and what shards them know each other,
             gc.collect()  # partly by autograd's nodes, which go last
@@ -267,12 +286,14 @@ class Rank:
         self.memory.sharded()
         if case.recorded_steps:
             self.show("initial", 0)
+            self.show_buffers("buffer", 0)
         for step in range(case.steps):
             self.one_step(step)
         if case.scenario == "summon":
             self.summon(case.steps)
         if case.recorded_steps:
             self.show("final", case.steps)
+            self.show_buffers("buffer", case.steps)
         record.end_sequence = record.mark()
 
     def live(self, exchange):

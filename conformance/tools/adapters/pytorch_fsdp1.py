@@ -3,6 +3,7 @@
 
 import contextlib
 import inspect
+import math
 import sys
 import warnings
 import weakref
@@ -27,17 +28,19 @@ except ImportError as lacks:
     sys.exit(f"pytorch-fsdp1: PyTorch {torch.__version__}: {lacks}")
 
 try:
+    from torch.distributed.checkpoint import DefaultLoadPlanner
     from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
     from torch.distributed.checkpoint.optimizer import (
         load_sharded_optimizer_state_dict,
     )
-    SAVED = ["save-full", "save-sharded", "save-local", "load"]
+    SAVED = ["save-full", "save-sharded", "save-local", "load",
+             "lenient-load", "save-parts", "deferred"]
 except ImportError:  # an earlier release: nothing is claimed of saves
     SAVED = []
 
-from adapter_checkpoint import by_parameter
+from adapter_checkpoint import by_parameter, has_part, names_in, names_told
 from adapter_memory import FULL, STAGING, owned_by_flat, states_of
-from adapter_models import weights_of
+from adapter_models import tie_again, weights_of
 from adapter_ranks import main
 from adapter_torch import Engine, Piece, dtypes_of, pieces_of_flat
 from flat_faults import FlatFaults
@@ -103,6 +106,26 @@ def reduced_in_place(reduce):
     return call
 
 
+def state_of(life, parts):
+    state = {}
+    if has_part(parts, "parameters"):
+        state["model"] = life.model.state_dict()
+    if has_part(parts, "states"):
+        state["optimizer"] = Fsdp.optim_state_dict(life.model, life.optimizer)
+    return state
+
+
+def with_own(life, saved):
+    """optim_state_dict_to_load knows no lenience: of a name that the model
+    lacks it raises KeyError, and states that are missing are dropped. So what
+    the model has is saved, and what was loaded put in its place."""
+    own = Fsdp.optim_state_dict(life.model, life.optimizer)
+    own["state"].update((name, states)
+                        for name, states in saved["state"].items()
+                        if name in life.names)
+    return own
+
+
 class Full:
     """FULL_STATE_DICT, and the optimizer's by FSDP.optim_state_dict: gathered
     on all ranks, or on rank 0 alone, in host memory, whose optimizer's state is
@@ -112,42 +135,57 @@ class Full:
         self.rank0 = rank0
         self.name = "full-rank0-offload" if rank0 else "full"
 
+    has_names = True
+
     def typed(self, life, rank0):
         both = {"offload_to_cpu": rank0, "rank0_only": rank0}
         return Fsdp.state_dict_type(
             life.model, StateDictType.FULL_STATE_DICT,
             FullStateDictConfig(**both), FullOptimStateDictConfig(**both))
 
-    def begin(self, life, folder):
+    def begin(self, life, folder, parts=()):
         with self.typed(life, self.rank0):
-            state = (life.model.state_dict(),
-                     Fsdp.optim_state_dict(life.model, life.optimizer))
+            state = state_of(life, parts)
         if life.rank == 0:
             torch.save(state, folder)
         return lambda: None
 
-    def load(self, life, folder):
-        model, optimizer = torch.load(folder, weights_only=False)
+    def load(self, life, folder, parts=(), strict=True):
+        state, told = torch.load(folder, weights_only=False), None
         with self.typed(life, False):
-            life.model.load_state_dict(model)
-            if self.rank0:
-                state = Fsdp.scatter_full_optim_state_dict(
-                    optimizer if life.rank == 0 else None, life.model,
-                    optim=life.optimizer)
-            else:
-                state = Fsdp.optim_state_dict_to_load(
-                    life.model, life.optimizer, optimizer)
+            if has_part(parts, "parameters"):
+                told = life.model.load_state_dict(state["model"], strict)
+            if has_part(parts, "states"):
+                self.load_states(life, state["optimizer"] if strict else
+                                 with_own(life, state["optimizer"]))
+        return told and names_told(told)
+
+    def load_states(self, life, optimizer):
+        if self.rank0:
+            state = Fsdp.scatter_full_optim_state_dict(
+                optimizer if life.rank == 0 else None, life.model,
+                optim=life.optimizer)
+        else:
+            state = Fsdp.optim_state_dict_to_load(
+                life.model, life.optimizer, optimizer)
         life.optimizer.load_state_dict(state)
 
+    def load_leniently(self, life, folder):
+        return self.load(life, folder, strict=False)
+
+    def names_in(self, life, folder):
+        return names_in(torch.load(folder, weights_only=False))
+
     def read(self, life, folder):
-        model, optimizer = torch.load(folder, weights_only=False)
-        return by_parameter(life, model, optimizer["state"])
+        state = torch.load(folder, weights_only=False)
+        return by_parameter(life, state["model"], state["optimizer"]["state"])
 
 
 class Sharded:
     """SHARDED_STATE_DICT, through torch.distributed.checkpoint."""
 
     name = "sharded-dcp"
+    has_names = True
 
     @staticmethod
     def typed(life):
@@ -155,24 +193,38 @@ class Sharded:
             life.model, StateDictType.SHARDED_STATE_DICT,
             ShardedStateDictConfig(), ShardedOptimStateDictConfig())
 
-    def begin(self, life, folder):
+    def begin(self, life, folder, parts=()):
         with self.typed(life):
-            dcp.save({"model": life.model.state_dict(),
-                      "optimizer": Fsdp.optim_state_dict(
-                          life.model, life.optimizer)}, checkpoint_id=folder)
+            dcp.save(state_of(life, parts), checkpoint_id=folder)
         return lambda: None
 
-    def load(self, life, folder):
+    def load(self, life, folder, parts=(), strict=True):
+        planner, told = DefaultLoadPlanner(allow_partial_load=not strict), None
         with self.typed(life):
             state = {"model": life.model.state_dict()}
-            dcp.load(state, checkpoint_id=folder)
-            life.model.load_state_dict(state["model"])
-            optimizer = load_sharded_optimizer_state_dict(
-                state["model"], "optimizer",
-                dcp.FileSystemReader(folder))["optimizer"]
-            optimizer.setdefault("state", {})  # none is not saved
-            life.optimizer.load_state_dict(Fsdp.optim_state_dict_to_load(
-                life.model, life.optimizer, optimizer))
+            if has_part(parts, "parameters"):
+                dcp.load(state, checkpoint_id=folder, planner=planner)
+                told = life.model.load_state_dict(state["model"], strict)
+            if has_part(parts, "states"):
+                self.load_states(life, folder, state["model"], strict)
+        return told and names_told(told)
+
+    @staticmethod
+    def load_states(life, folder, model, strict):
+        optimizer = load_sharded_optimizer_state_dict(
+            model, "optimizer", dcp.FileSystemReader(folder))["optimizer"]
+        optimizer.setdefault("state", {})  # none is not saved
+        life.optimizer.load_state_dict(Fsdp.optim_state_dict_to_load(
+            life.model, life.optimizer,
+            optimizer if strict else with_own(life, optimizer)))
+
+    def load_leniently(self, life, folder):
+        return self.load(life, folder, strict=False)
+
+    def names_in(self, life, folder):
+        whole = f"{folder}-whole-{life.rank}"
+        dcp_to_torch_save(folder, whole)
+        return names_in(torch.load(whole, weights_only=False))
 
     def read(self, life, folder):
         """Its own tool makes one file of it."""
@@ -187,24 +239,31 @@ class Local:
     of its optimizer's states of them."""
 
     name = "local"
+    has_names = False
 
     @staticmethod
     def typed(life):
         return Fsdp.state_dict_type(
             life.model, StateDictType.LOCAL_STATE_DICT, LocalStateDictConfig())
 
-    def begin(self, life, folder):
+    def begin(self, life, folder, parts=()):
+        if parts:
+            raise ValueError("parts of the local form are not claimed")
         with self.typed(life):
             torch.save((life.model.state_dict(), life.optimizer.state_dict()),
                        f"{folder}-{life.rank}")
         return lambda: None
 
-    def load(self, life, folder):
+    def load(self, life, folder, strict=True):
         with self.typed(life):
             model, optimizer = torch.load(f"{folder}-{life.rank}",
                                           weights_only=False)
-            life.model.load_state_dict(model)
+            told = life.model.load_state_dict(model, strict)
             life.optimizer.load_state_dict(optimizer)
+        return names_told(told)
+
+    def load_leniently(self, life, folder):
+        return self.load(life, folder, strict=False)
 
     def read(self, life, folder):
         return {}  # it has no names of parameters
@@ -232,7 +291,7 @@ class Fsdp1(Engine):
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
         "frozen", "thaw", "shared", "recompute", "scripts", *SCALED,
-        "rank0-initial", "assign", "summon",
+        "rank0-initial", "assign", "summon", "buffers",
         *SAVED, *MEASURED,
     ]
 
@@ -314,6 +373,16 @@ class Fsdp1(Engine):
         if life.rank0 and life.device == "cpu":  # it wants a GPU there
             _init_utils._check_module_states_for_sync_module_states = len
 
+        def fill(module):
+            """Of a model that begins without values."""
+            module.to_empty(device=life.device, recurse=False)
+            for w in module.parameters(recurse=False):
+                w.data.fill_(math.nan)
+
+        if life.deferred:
+            plain.to("meta")
+            tie_again(plain)
+
         def wrap(module, unit):
             life.look.unit = unit  # whose values are sent
             wrapped = Fsdp(module, sharding_strategy=STRATEGY[name],
@@ -321,6 +390,7 @@ class Fsdp1(Engine):
                            use_orig_params=self.keeps_parameters,
                            forward_prefetch=case.prefetch_forward > 0,
                            sync_module_states=life.rank0,
+                           param_init_fn=fill if life.deferred else None,
                            device_id=torch.device(life.device))
             life.look.unit = "none"
             return wrapped

@@ -2,6 +2,8 @@
 """PyTorch FSDP2 (fully_shard) as an engine of the suite."""
 
 import contextlib
+import inspect
+import math
 import sys
 
 import torch
@@ -22,21 +24,24 @@ except ImportError as lacks:
 
 try:
     from torch.distributed import _state_dict_utils
+    from torch.distributed.checkpoint import DefaultLoadPlanner
     from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
     from torch.distributed.checkpoint.state_dict import (
-        StateDictOptions, get_model_state_dict, get_state_dict,
-        set_model_state_dict, set_optimizer_state_dict, set_state_dict,
+        StateDictOptions, get_model_state_dict, get_optimizer_state_dict,
+        set_model_state_dict, set_optimizer_state_dict,
     )
     SAVED = ["save-sharded", "save-full", "load", "rank0-initial", "assign",
-             "summon"]
+             "summon", "deferred", "lenient-load", "save-parts"]
 except ImportError:  # an earlier release: nothing is claimed of saves
     SAVED = []
 
-from adapter_checkpoint import by_parameter, names_of
+from adapter_checkpoint import (
+    by_parameter, has_part, names_in, names_of, names_told,
+)
 from adapter_memory import (
     FULL, GRAD_FULL, GRAD_SHARD, SHARD, local, states_of,
 )
-from adapter_models import tie_again, weights_of
+from adapter_models import STATES, ignored_in, tie_again, weights_of
 from adapter_ranks import main
 from adapter_script import ALL
 from adapter_torch import Engine, Piece, dtypes_of
@@ -68,6 +73,10 @@ DIVIDED = ["divide-factor", "factor-controls"] if \
     all(hasattr(FSDPModule, name) for name in DIVIDES) else []
 TURNED = ["unit-controls"] if \
     all(hasattr(FSDPModule, name) for name in TURN.values()) else []
+
+
+IGNORED = ["ignored", "parameter-units", "workload-lora", "wrap-ignore"] if \
+    "ignored_params" in inspect.signature(fully_shard).parameters else []
 
 
 def groups_of(module):
@@ -111,21 +120,52 @@ class Dcp:
 
     name = "dcp"
 
-    @staticmethod
-    def state_of(life):
-        return dict(zip(("model", "optimizer"),
-                        get_state_dict(life.model, life.optimizer)))
+    has_names = True
+    options = None
 
-    def begin(self, life, folder):
-        dcp.save(self.state_of(life), checkpoint_id=folder)
+    def state_of(self, life, parts=()):
+        state = {}
+        if has_part(parts, "parameters"):
+            state["model"] = get_model_state_dict(
+                life.model, options=self.options)
+        if has_part(parts, "states"):
+            state["optimizer"] = get_optimizer_state_dict(
+                life.model, life.optimizer, options=self.options)
+        return state
+
+    @staticmethod
+    def take(life, state, **options):
+        """What there is of it; names that are told to differ."""
+        options, told = StateDictOptions(**options), None
+        if "model" in state:
+            told = set_model_state_dict(life.model, state["model"],
+                                        options=options)
+        # With full_state_dict an optimizer that has no states is an
+        # AssertionError ("Expected device to be set").
+        if "optimizer" in state and STATES[life.case.optimizer]:
+            set_optimizer_state_dict(life.model, life.optimizer,
+                                     state["optimizer"], options=options)
+        return told and names_told(told)
+
+    def begin(self, life, folder, parts=()):
+        dcp.save(self.state_of(life, parts), checkpoint_id=folder)
         return lambda: None
 
-    def load(self, life, folder):
-        state = self.state_of(life)
+    def load(self, life, folder, parts=()):
+        state = self.state_of(life, parts)
         dcp.load(state, checkpoint_id=folder)
-        set_state_dict(life.model, life.optimizer,
-                       model_state_dict=state["model"],
-                       optim_state_dict=state["optimizer"])
+        self.take(life, state)
+
+    def load_leniently(self, life, folder):
+        state = self.state_of(life)
+        dcp.load(state, checkpoint_id=folder,
+                 planner=DefaultLoadPlanner(allow_partial_load=True))
+        return self.take(life, state, strict=False)
+
+    def names_in(self, life, folder):
+        whole = f"{folder}-whole-{life.rank}"
+        dcp_to_torch_save(folder, whole)
+        return names_in(torch.load(whole))
 
     def read(self, life, folder):
         """Its own tool makes one file of it."""
@@ -144,8 +184,8 @@ class DcpAsync(Dcp):
     def __init__(self):
         self.group = dist.new_group()
 
-    def begin(self, life, folder):
-        return dcp.async_save(self.state_of(life), checkpoint_id=folder,
+    def begin(self, life, folder, parts=()):
+        return dcp.async_save(self.state_of(life, parts), checkpoint_id=folder,
                               process_group=self.group).result
 
 
@@ -156,24 +196,34 @@ class FullDict(Dcp):
 
     name = "full-broadcast"
 
-    def begin(self, life, folder):
-        options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-        state = get_state_dict(life.model, life.optimizer, options=options)
+    options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+
+    def begin(self, life, folder, parts=()):
+        state = self.state_of(life, parts)
         if life.rank == 0:
             torch.save(state, folder)
         return lambda: None
 
-    def load(self, life, folder):
-        model, optimizer = torch.load(folder) if life.rank == 0 else ({}, {})
-        options = StateDictOptions(full_state_dict=True,
-                                   broadcast_from_rank0=True)
-        set_model_state_dict(life.model, model, options=options)
-        set_optimizer_state_dict(life.model, life.optimizer, optimizer,
-                                 options=options)
+    def load(self, life, folder, parts=()):
+        self.send(life, folder, parts)
+
+    def load_leniently(self, life, folder):
+        return self.send(life, folder, strict=False)
+
+    def send(self, life, folder, parts=(), **options):
+        state = torch.load(folder) if life.rank == 0 else {
+            what: {} for part, what in (("parameters", "model"),
+                                        ("states", "optimizer"))
+            if has_part(parts, part)}
+        return self.take(life, state, full_state_dict=True,
+                         broadcast_from_rank0=True, **options)
+
+    def names_in(self, life, folder):
+        return names_in(torch.load(folder))
 
     def read(self, life, folder):
-        model, optimizer = torch.load(folder)
-        return by_parameter(life, model, optimizer["state"])
+        state = torch.load(folder)
+        return by_parameter(life, state["model"], state["optimizer"]["state"])
 
 
 class Fsdp2(Engine):
@@ -192,8 +242,8 @@ class Fsdp2(Engine):
         "bf16", "fp16", "precision-bf16", "precision-bf16r", "precision-r16a",
         "precision-fp16", "precision-fp16r32", "precision-units",
         "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale",
-        "partial-replicas", *SAVED,
-        *DIVIDED, *TURNED, *MEASURED,
+        "partial-replicas", "buffers", *SAVED,
+        *IGNORED, *DIVIDED, *TURNED, *MEASURED,
     ]
 
     def add_options(self, parser):
@@ -255,20 +305,26 @@ class Fsdp2(Engine):
         self.knobs = {unit: {"sync": True, "all-reduce": True}
                       for unit in self.units}
         state = {}
-        if life.rank0:
+        if life.rank0 or life.deferred:
             state = plain.state_dict() if life.rank == 0 else {}
             plain.to("meta")
             tie_again(plain)
+        ignored = {"ignored_params": ignored_in(plain)} if IGNORED else {}
         order = sorted(plain.unit_modules, reverse=True)  # the root is last
         for unit in order:
             module = plain.unit_modules[unit]
             keeps = module is plain and case.keep_root
             fully_shard(module, mesh=self.mesh, mp_policy=policy(case, unit),
-                        reshard_after_forward=reshard and not keeps)
+                        reshard_after_forward=reshard and not keeps, **ignored)
             for group in groups_of(module):
                 group.unit = unit
         if plain not in plain.unit_modules.values():
-            fully_shard(plain, mesh=self.mesh, reshard_after_forward=reshard)
+            fully_shard(plain, mesh=self.mesh, reshard_after_forward=reshard,
+                        **ignored)
+        if life.deferred:
+            plain.to_empty(device=life.device)
+            for w in plain.parameters():
+                w.data.fill_(math.nan)
         if life.rank0:
             life.model = plain
             self.send_initial(life, state)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""adapter_slots.py - what scripts save and load: in parts, too, and leniently,
+where names differ."""
+
+import os
+
+import torch.distributed as dist
+
+from adapter_checkpoint import saved_names
+
+MISMATCH = -6  # FSDP_ERR_MISMATCH
+
+
+class Slot:
+    """Of a save."""
+
+    def __init__(self, life, exchange, a):
+        self.life, self.form = life, life.engine.form(a.form)
+        self.folder = os.path.join(exchange, f"slot-{a.slot}")
+        self.parts = a.parts
+        self.saved = saved_names(life, a.parts)
+
+    def save(self, scaler):
+        self.scale = scaler.state_dict() if scaler else None
+        parts = (self.parts,) if self.parts else ()
+        self.end = self.form.begin(self.life, self.folder, *parts)
+
+    def wait(self):
+        self.end()
+        dist.barrier()
+
+    def load(self, scaler, lenient=False):
+        if self.parts:
+            self.load_parts()
+        elif lenient:
+            self.load_leniently()
+        else:
+            self.form.load(self.life, self.folder)
+        if scaler:
+            scaler.load_state_dict(self.scale)
+
+    def load_parts(self):
+        """What was left out stays. What there is, another reader says."""
+        self.form.load(self.life, self.folder, self.parts)
+        there = self.form.names_in(self.life, self.folder)
+        self.answer("parts-missing", self.saved <= there)
+        self.answer("parts-unexpected", there <= self.saved)
+
+    def load_leniently(self):
+        """Whether what was told of names is what differs."""
+        missing, unexpected = self.form.load_leniently(self.life, self.folder)
+        now = saved_names(self.life)
+        if self.form.has_names:
+            self.answer("lenient-missing", missing == now - self.saved)
+            self.answer("lenient-unexpected", unexpected == self.saved - now)
+        else:
+            self.answer("lenient-missing", not missing)
+            self.answer("lenient-unexpected", not unexpected)
+
+    def answer(self, name, holds):
+        self.life.record.answers.append([name, 0 if holds else MISMATCH])
