@@ -43,15 +43,19 @@ static size_t up_to(uint64_t bytes, size_t page)
     return (size_t)(bytes + page - 1) / page * page;
 }
 
-/* No range has more than it needs. */
-static void spare(const struct host_memory *m)
+/* No range has more than it needs; whether one had. */
+static bool spare(const struct host_memory *m)
 {
+    bool spared = false;
+
     for (struct host_mapped *x = m->mapped; x; x = x->next) {
         if (x->has > x->needs) {
             (void)munmap(x->p + x->needs, x->has - x->needs);
             x->has = x->needs;
+            spared = true;
         }
     }
+    return spared;
 }
 
 /* A place is taken with room to be aligned in, which is given back before any
@@ -95,8 +99,7 @@ static void *map(struct host_memory *m, uint64_t bytes)
     x->next = m->mapped;
     m->mapped = x;
     if (!can_be_written(x)) {
-        spare(m);
-        if (!can_be_written(x)) {
+        if (!spare(m) || !can_be_written(x)) {
             host_memory_free(m, x->p);
             return NULL;
         }
@@ -130,8 +133,7 @@ int host_memory_alloc(struct host_memory *m, uint64_t bytes, void **out)
         *out = map(m, bytes);
     } else {
         *out = take(bytes);
-        if (!*out) {
-            spare(m);
+        if (!*out && spare(m)) {
             *out = take(bytes);
         }
     }
