@@ -18,7 +18,7 @@
 
 const uint32_t manifest_count = 1084;
 const char manifest_sha256[] =
-    "5333b1f07aa2a213f692fac31ebdff97d0ed3852dbfea03693086bd4c8f4dea8";
+    "2a2c74a01cc2c369236c4f1f5903a8d493f01cb590b3721fc799ebf0d81fb187";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
