@@ -555,9 +555,9 @@ foreach(name ${mutants})
 endforeach()
 
 # ---- Source mutation: a sample of all small changes to ref's source ----
-# A third of what kill_rate takes by itself; docs/mutation.md has the last rate.
+# A sixth of what kill_rate takes by itself; docs/mutation.md has the last rate.
 add_test(NAME mutation.source COMMAND ${here}/mutants/source/kill_rate
-    ${CMAKE_BINARY_DIR} --sample 80 --floor 80)
+    ${CMAKE_BINARY_DIR} --sample 40 --floor 80)
 set_tests_properties(mutation.source PROPERTIES LABELS mutant TIMEOUT 1200
     PROCESSORS 2)
 
