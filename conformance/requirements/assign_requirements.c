@@ -266,7 +266,11 @@ static bool others_hold(const struct expect *e, const struct record *r,
     return looks_hold(e, r, others_of_part, f);
 }
 
-/* Look i shows a value of p at that stage which one of these is about. */
+/* Look i shows a value of p at that stage which a requirement of the verb is
+ * about. */
+typedef bool is_about(const struct expect *e, uint32_t i, uint32_t p,
+                      uint32_t stage, uint32_t verb);
+
 static bool given_by(const struct expect *e, uint32_t i, uint32_t p,
                      uint32_t stage, uint32_t verb)
 {
@@ -274,18 +278,6 @@ static bool given_by(const struct expect *e, uint32_t i, uint32_t p,
     const uint32_t at = given_at(e, i, p, &by);
 
     return stage == RECORD_AFTER && at < i && action_at(e, at)->verb == verb;
-}
-
-static bool is_given(const struct expect *e, uint32_t i, uint32_t p,
-                     uint32_t stage)
-{
-    return given_by(e, i, p, stage, SCRIPT_ASSIGN);
-}
-
-static bool is_sent(const struct expect *e, uint32_t i, uint32_t p,
-                    uint32_t stage)
-{
-    return given_by(e, i, p, stage, SCRIPT_SEND);
 }
 
 static bool stays_beside(const struct expect *e, uint32_t i, uint32_t p,
@@ -300,27 +292,14 @@ static bool stays_beside(const struct expect *e, uint32_t i, uint32_t p,
                                     expect_is_trainable(expect_at(e, i), p));
 }
 
-static bool stays(const struct expect *e, uint32_t i, uint32_t p,
-                  uint32_t stage)
-{
-    return stays_beside(e, i, p, stage, SCRIPT_ASSIGN);
-}
-
-static bool is_beside(const struct expect *e, uint32_t i, uint32_t p,
-                      uint32_t stage)
-{
-    return stays_beside(e, i, p, stage, SCRIPT_SEND);
-}
-
-static bool shows(const struct expect *e,
-                  bool (*is)(const struct expect *e, uint32_t i, uint32_t p,
-                             uint32_t stage))
+static bool shows(const struct expect *e, is_about *is, uint32_t verb)
 {
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
         for (uint32_t p = 0; is_look(e, i) && p < e->model->n_parameters; p++) {
             if (e->unit_of_parameter[p] != FSDP_NO_UNIT &&
                 expect_original(e, p) == p && fsdp_numel(e->model, p) > 0 &&
-                (is(e, i, p, RECORD_AFTER) || is(e, i, p, RECORD_STATE0))) {
+                (is(e, i, p, RECORD_AFTER, verb) ||
+                 is(e, i, p, RECORD_STATE0, verb))) {
                 return true;
             }
         }
@@ -328,9 +307,8 @@ static bool shows(const struct expect *e,
     return false;
 }
 
-static bool spoil(const struct expect *e, struct record *r,
-                  bool (*is)(const struct expect *e, uint32_t i, uint32_t p,
-                             uint32_t stage))
+static bool spoil(const struct expect *e, struct record *r, is_about *is,
+                  uint32_t verb)
 {
     for (uint32_t k = r->n_ranks; k > 0; k--) {
         struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
@@ -339,7 +317,8 @@ static bool spoil(const struct expect *e, struct record *r,
             struct record_tensor *t = &rank->tensor[i];
 
             if (t->n > 0 && t->data && t->step < e->n_events &&
-                is_look(e, t->step) && is(e, t->step, t->parameter, t->stage)) {
+                is_look(e, t->step) &&
+                is(e, t->step, t->parameter, t->stage, verb)) {
                 t->data[0] =
                     t->data[0] < 0.0f || t->data[0] > 0.0f ? -t->data[0] : 1.0f;
                 return true;
@@ -351,42 +330,42 @@ static bool spoil(const struct expect *e, struct record *r,
 
 static bool own_applies(const struct expect *e)
 {
-    return shows(e, is_given);
+    return shows(e, given_by, SCRIPT_ASSIGN);
 }
 
 static bool own_spoil(const struct expect *e, struct record *r)
 {
-    return spoil(e, r, is_given);
+    return spoil(e, r, given_by, SCRIPT_ASSIGN);
 }
 
 static bool stays_apply(const struct expect *e)
 {
-    return shows(e, stays);
+    return shows(e, stays_beside, SCRIPT_ASSIGN);
 }
 
 static bool stays_spoil(const struct expect *e, struct record *r)
 {
-    return spoil(e, r, stays);
+    return spoil(e, r, stays_beside, SCRIPT_ASSIGN);
 }
 
 static bool sent_applies(const struct expect *e)
 {
-    return shows(e, is_sent);
+    return shows(e, given_by, SCRIPT_SEND);
 }
 
 static bool sent_spoil(const struct expect *e, struct record *r)
 {
-    return spoil(e, r, is_sent);
+    return spoil(e, r, given_by, SCRIPT_SEND);
 }
 
 static bool others_apply(const struct expect *e)
 {
-    return shows(e, is_beside);
+    return shows(e, stays_beside, SCRIPT_SEND);
 }
 
 static bool others_spoil(const struct expect *e, struct record *r)
 {
-    return spoil(e, r, is_beside);
+    return spoil(e, r, stays_beside, SCRIPT_SEND);
 }
 
 /* ---- assign.padding-zero ------------------------------------------------- */
