@@ -4,7 +4,7 @@
  * of equal size between ranks that disagree would mix up parameters silently,
  * and those of other schedules would wait for each other forever.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * impl_arena.c - takes and gives back, one step by the example of another.
  */
 #include "impl_arena.h"
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * impl_assign.c - values from host memory: what of them lies in this rank's
  * shard is copied there, at rest, when no stream uses it.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 static int check(const struct fsdp_sharded *s, uint32_t p, uint64_t first,
                  uint64_t n)

@@ -3,7 +3,7 @@
  * impl_between.c - the functions of the contract between passes: the step,
  * gradients dropped, pieces shown, all of it unsharded.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <math.h>
 #include <stddef.h>

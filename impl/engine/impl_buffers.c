@@ -5,7 +5,7 @@
  * dtypes that they are stored in: where they come from, and where a checkpoint
  * has them.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <fsdp/arith/cast.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #ifndef FSDP_CTS_IMPL_CHECKPOINT_H
 #define FSDP_CTS_IMPL_CHECKPOINT_H
 
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include "checkpoint/checkpoint.h"
 

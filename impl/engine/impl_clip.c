@@ -3,8 +3,8 @@
  * impl_clip.c - gradients are measured on the host, a piece at a time, and
  * scaled where they lie. What ranks tell each other goes out of band.
  */
+#include "impl_calls.h"
 #include "impl_norm.h"
-#include "impl_state.h"
 
 #include <math.h>
 #include <stdlib.h>

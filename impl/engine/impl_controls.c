@@ -2,7 +2,7 @@
 /*
  * impl_controls.c - what is said of one unit and not of another.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <math.h>
 

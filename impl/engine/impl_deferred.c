@@ -3,7 +3,7 @@
  * impl_deferred.c - models without initial values: a bit for each element of
  * this rank's shards, which is set as long as it has none.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  * impl_device.c - the few lines around device, streams and communicator that
  * everything else uses.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <stdarg.h>
 #include <stdio.h>

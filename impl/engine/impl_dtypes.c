@@ -3,7 +3,7 @@
  * impl_dtypes.c - what a unit's values are of outside its shard: its own
  * dtypes come before the options', and what neither says follows from others.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 /* The first that says one. */
 static uint32_t choose(const uint32_t *own, uint32_t unit, uint32_t option,

@@ -5,7 +5,7 @@
  * it. Nothing in the pass uses what was stepped, but for who unshards it by
  * hand; what comes behind the pass waits for all of it.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <stdlib.h>
 #include <string.h>

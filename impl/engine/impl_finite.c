@@ -4,7 +4,7 @@
  * on the host, a piece at a time, and told to all ranks out of band. Padding
  * is looked at as well: it is +0.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <stdlib.h>
 #include <string.h>

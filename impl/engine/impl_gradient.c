@@ -4,7 +4,7 @@
  * of a backward window until it is reduced: the model writes the first
  * gradient of a parameter where it will be sent from; a later one is added.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 int impl_open_gradient(struct fsdp_sharded *s, uint32_t u,
                        const struct impl_life *life)

@@ -5,7 +5,7 @@
  * parameter: a shard is a block of ceil(d_0 / S) rows of each. All else reads
  * off these tables where a parameter lies and which part is whose.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "impl.h"
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <string.h>
 

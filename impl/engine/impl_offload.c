@@ -7,7 +7,7 @@
  * on no stream: it waits for copies, and what it does is over before the next
  * one is issued.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 /* ---- What is asked for --------------------------------------------------- */
 

@@ -4,7 +4,7 @@
  * hyperparameters allow: where a step's numbers are the same throughout, one
  * over all that a rank owns of a unit.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 /* What a step does with a span's elements. Fields that the optimizer does not
  * have are 0. */

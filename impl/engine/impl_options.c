@@ -3,7 +3,7 @@
  * impl_options.c - what the engine refuses: options that do not fit, and
  * options that it does not claim. Each refusal names the option.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
  * dtype than it was summed in is cast on the way, block by block. All of it is
  * compute's, between "all-gather->compute" and "compute->reduce-scatter".
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 /* `rows` rows of n elements between strides, from `from` to `to`. */
 struct rows {

@@ -3,7 +3,7 @@
  * impl_points.c - a pass, point by point: what the plan says is done, what
  * is not the next point is refused, and what the model asks for is lent.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * impl_rank0.c - initial values that rank 0 alone has: of one unit after the
  * other it sends all parameters at once, and each rank keeps what it owns.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 static int read(const struct fsdp_sharded *s, uint32_t u, float *all)
 {

@@ -4,7 +4,7 @@
  * across replicas on another, so that the second of one unit runs beside the
  * first of the next. What was sent is dead as soon as the first has read it.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 /* What is sent of a unit. */
 static const void *sent_of(const struct impl_unit *x)

@@ -3,7 +3,7 @@
  * impl_shard.c - makes and unmakes a sharded model: checks, tables, plans,
  * the agreement of all ranks, streams, initial values.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * it, and remade, larger, when a later one needs more: a pass without sync, a
  * second reduction in a step. From the second step on nothing is allocated.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <stddef.h>
 

@@ -3,7 +3,7 @@
  * impl_spans.c - spans: what one call of the optimizer steps. Parameters that
  * lie side by side in a shard, and to which the same numbers apply, are one.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <stdlib.h>
 

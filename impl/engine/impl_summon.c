@@ -4,7 +4,7 @@
  * alone, which the others send what they own of a tensor. Nothing of it lies in
  * a slot: storage is that of what is shown, and is given back with it.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 static int check(struct fsdp_sharded *s, const struct fsdp_summon *how)
 {

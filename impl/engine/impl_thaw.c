@@ -5,7 +5,7 @@
  * what is thawed begins with +0. All else that depends on it, sizes, plans,
  * places of gradients, is made anew.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <stdlib.h>
 #include <string.h>

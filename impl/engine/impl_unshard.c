@@ -5,7 +5,7 @@
  * what lay in its place; compute waits for it when the unit's window begins. So
  * is the copy of a shard that rests on the host, before it.
  */
-#include "impl_state.h"
+#include "impl_calls.h"
 
 /* The first all-gather after a step follows it; later ones are behind. */
 static int wait_for_optimizer(struct fsdp_sharded *s)

@@ -4,7 +4,7 @@
  * mesh and one flag, folds the communicator's: one that is there has them all.
  */
 #include "impl.h"
-#include "impl_state.h"
+#include "impl_calls.h"
 
 #include <stddef.h>
 

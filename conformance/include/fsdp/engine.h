@@ -64,6 +64,8 @@
 
 #include <fsdp/comm.h>
 #include <fsdp/op.h>
+#include <fsdp/options.h>
+#include <fsdp/values.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -111,91 +113,6 @@ static inline const struct fsdp_device *fsdp_host_of(const struct fsdp_env *env)
                ? env->host
                : NULL;
 }
-
-enum fsdp_layout {
-    FSDP_LAYOUT_FLAT = 0,          /* one flat parameter a unit (FSDP1) */
-    FSDP_LAYOUT_PER_PARAMETER = 1, /* dimension 0 of each (FSDP2) */
-};
-
-enum fsdp_optimizer {
-    FSDP_OPTIMIZER_SGD = 0,
-    FSDP_OPTIMIZER_MOMENTUM = 1,
-    FSDP_OPTIMIZER_ADAMW = 2,
-};
-
-/*
- * What of a unit rests on env->host, and not on the device: bits, added up. No
- * number is another for it.
- *
- * A step is made where states are. A shard that rests elsewhere is copied
- * there, whole, and back. A window copies a shard that rests on the host to
- * the device, once, into staging, or where it is needed if it is not cast; with
- * S = 1 into an unsharded copy. A reduction ends on the device, in the dtype of
- * the wire, and is copied to the host, once, where it is added to what is there
- * (partial sums stay on the device). Buffers are never offloaded.
- */
-enum fsdp_offload {
-    FSDP_OFFLOAD_ALL = 1,       /* both that follow */
-    FSDP_OFFLOAD_OPTIMIZER = 2, /* reduced gradients and states */
-    FSDP_OFFLOAD_PARAMS = 4,    /* shards */
-    /* Of a unit alone: the bits beside it, or none, are its own (model.h). */
-    FSDP_OFFLOAD_OWN = 8,
-};
-
-/* Zeroed fields mean what the comment calls the default. */
-struct fsdp_options {
-    uint32_t size;
-    uint32_t layout;                /* default: flat */
-    uint32_t fold;                  /* of every reduction; default: RANK */
-    uint32_t reshard_after_forward; /* default 0: no */
-    uint32_t keep_root; /* 1: the root unit is not resharded after forward */
-
-    uint32_t optimizer;
-    float momentum, beta1, beta2, eps;
-    uint32_t n_groups; /* parameter groups; 0: one group */
-    const uint32_t *group_of_parameter;
-
-    float divide_factor;   /* default 0: the world */
-    uint32_t param_dtype;  /* of unsharded copies; default: F32 */
-    uint32_t reduce_dtype; /* of gradients on the wire; default: F32 */
-    uint32_t output_dtype;
-    uint32_t buffer_dtype; /* of buffers of floating point, F32, BF16 or F16,
-                              as the claims say; default: their own */
-    uint32_t offload; /* bits of enum fsdp_offload; default: none. Another bit
-                         is INVALID under the claim offload */
-
-    /* How much an engine may run ahead. 0, 0, 0 is the strict profile: a
-     * unit is gathered at its window's first point and nothing is in flight
-     * across a point. Results do not depend on them.
-     * Ahead: at a point, the next `prefetch` units of the same phase of the
-     * sequence that are not unsharded yet may be gathered; no prefetch crosses
-     * from forward to backward or from one pass to the next. Reduces may be in
-     * flight at most until the next BEGIN, step or pieces. Each is at most
-     * the number of units: more is INVALID under the claim prefetch. */
-    uint32_t prefetch_forward;  /* units gathered ahead */
-    uint32_t prefetch_backward; /* units gathered ahead */
-    uint32_t reduces_in_flight; /* reduce inputs still alive */
-
-    /* Mixed precision; with param_dtype and reduce_dtype above, each F32, BF16
-     * or F16, for all units or a unit's own (model.h). What is stored, shards,
-     * states, reduced gradients and pieces, is float32 whatever they are. An
-     * engine that claims neither bf16 nor fp16 refuses what is not F32. */
-    uint32_t grad_dtype;       /* of a lent gradient; default: param_dtype */
-    uint32_t accumulate_dtype; /* of sums over microbatches; default: that of
-                                  reduce_dtype */
-    uint32_t sum_dtype; /* of the sums of a reduction (comm.h): reduce_dtype,
-                           the default, or F32; another is INVALID */
-
-    /* A part of divide_factor, > 0 and finite, that gradients are scaled by
-     * before they are reduced: by 1 / predivide_factor, in the accumulate
-     * dtype; then behind the fold by predivide_factor / divide_factor. Each is
-     * rounded to float32 once. Default 0: 1. */
-    float predivide_factor;
-    /* A group's own, in place of the scalars above; NULL: those. Refused
-     * without the claim groups-betas. */
-    const float *beta1_of_group, *beta2_of_group; /* [n_groups] */
-    const float *eps_of_group, *momentum_of_group;
-};
 
 /* A tensor that an engine lends. */
 struct fsdp_tensor {
@@ -279,68 +196,6 @@ enum fsdp_knob {
      * as it is. */
     FSDP_KNOB_DIVIDE_FACTOR = 4,
     FSDP_KNOB_PREDIVIDE_FACTOR = 5,
-};
-
-enum fsdp_save_form {
-    FSDP_SAVE_FULL = 0,
-    FSDP_SAVE_SHARDED = 1,
-    FSDP_SAVE_LOCAL = 2,
-};
-
-/* What of a run a checkpoint has: bits, added up. */
-enum fsdp_save_part {
-    FSDP_SAVE_PARAMETERS = 1,
-    FSDP_SAVE_STATES = 2,  /* of the optimizer */
-    FSDP_SAVE_BUFFERS = 4, /* those that are persisted */
-    FSDP_SAVE_EXTRA = 8,   /* the caller's own */
-};
-
-struct fsdp_save {
-    uint32_t size;
-    uint32_t form;
-    const char *directory; /* UTF-8; made if missing */
-    uint32_t rank0_only;   /* full: one rank writes, the others send */
-    uint32_t n_extra;      /* the caller's own state, opaque */
-    const char *const *extra_name;
-    const void *const *extra_data;
-    const uint64_t *extra_bytes;
-    uint64_t file_bytes; /* full: a file is not larger, unless one tensor is;
-                            0: 5 * 10^9 */
-    uint32_t what;  /* bits of enum fsdp_save_part; 0: all of it. The count of
-                       steps is in any checkpoint. What lacks tensors is loaded
-                       leniently alone (load_from). Another bit is INVALID */
-    uint32_t dtype; /* full: of parameters' values in the files: BF16 or F16,
-                       each rounded once, to nearest even; NONE, F32: as they
-                       are. States and buffers have their own. What was rounded
-                       is loaded leniently alone, widened. Another dtype, or
-                       form with one, is INVALID */
-};
-
-/* How a checkpoint is loaded (`load_from`). */
-struct fsdp_load {
-    uint32_t size;
-    uint32_t lenient; /* 1: tensors may be missing, and others be there; 0: as
-                         `load` */
-    const char *directory;
-};
-
-/* What `summon` shows, and where. */
-struct fsdp_summon {
-    uint32_t size;
-    uint32_t one_unit;   /* 1: `unit` alone; 0: all of them */
-    uint32_t unit;       /* of the units' numbers */
-    uint32_t rank0_only; /* 1: on rank 0 alone; 0: on every rank */
-};
-
-/* Values that rank 0 has in host memory (`send_values`). */
-struct fsdp_values {
-    uint32_t size;
-    uint32_t lenient; /* 1: parameters may lack them; every rank the same */
-    /* On rank 0, [n_parameters]: each a whole parameter, in C order, in its
-     * stored dtype; NULL: it lacks them. What is tied has those of its
-     * original; of its other names, and of what is ignored, nothing is read. On
-     * other ranks NULL. */
-    const void *const *value;
 };
 
 struct fsdp_sharded; /* a model that an engine has sharded; the engine's own */
