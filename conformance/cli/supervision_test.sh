@@ -100,7 +100,10 @@ result 'a run that a rank stops is continued' \
 # From a terminal it is suspended all the same, until the shell continues it.
 # (`timeout` puts it into a group of its own, as a shell does.)
 other=mlp.seed.natural.full-shard.k3.flat.layer.rank.s.sgd.steps40
-id=$id,$other run none &
+# Of so many cases that it is not over when somebody looks.
+many=$("$cts" list cases | awk '{ print $1 }' |
+    grep -m 30 '^mlp\.seed\.natural\.full-shard\.k[23]' | paste -sd,)
+id=$many run none &
 until pgrep -f "^$cts worker .*--engine $engine" >/dev/null; do
     kill -0 $! 2>/dev/null || break # it has ended, as the next line says
     sleep 0.02
