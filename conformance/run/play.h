@@ -146,7 +146,7 @@ int play_look_at_buffers(struct driver *x, uint32_t stage, uint32_t step);
 /* What was saved in a folder has of them; answers say so. And that parameters
  * there are of a dtype. */
 int play_saved_buffers(struct driver *x, const char *path);
-int play_saved_dtype(struct driver *x, const char *path, uint32_t dtype);
+int play_saved_dtype(struct driver *x, const char *path, uint32_t slot);
 int play_wrong_buffer(struct driver *x, int *status);
 
 /* play_answer.c: whether a refusal says this, or this number. */

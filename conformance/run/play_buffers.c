@@ -171,12 +171,18 @@ int play_saved_buffers(struct driver *x, const char *path)
                   "a buffer is saved that is not persisted");
 }
 
-int play_saved_dtype(struct driver *x, const char *path, uint32_t dtype)
+/* Where a save without parameters comes behind another one in its folder, those
+ * that are there are the other one's. */
+int play_saved_dtype(struct driver *x, const char *path, uint32_t slot)
 {
+    const uint32_t parts = x->saved_parts[slot];
+    const bool any = parts == 0 || (parts & FSDP_SAVE_PARAMETERS) != 0;
     bool wrong = false;
 
-    for (uint32_t p = 0; x->env.rank == 0 && p < x->model->n_parameters; p++) {
-        FSDP_TRY(check_dtype(path, x->told.parameter_name[p], dtype, &wrong));
+    for (uint32_t p = 0; any && x->env.rank == 0 && p < x->model->n_parameters;
+         p++) {
+        FSDP_TRY(check_dtype(path, x->told.parameter_name[p],
+                             x->saved_dtype[slot], &wrong));
     }
     return answer(x, "saved-dtype", wrong,
                   "a parameter is saved in another dtype");

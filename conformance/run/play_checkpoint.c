@@ -287,7 +287,7 @@ int play_wait(struct driver *x, const struct script_action *a)
         char path[PATH_BYTES];
 
         name_path(x, a->slot, path);
-        FSDP_TRY(play_saved_dtype(x, path, x->saved_dtype[a->slot]));
+        FSDP_TRY(play_saved_dtype(x, path, a->slot));
     }
     if (a->same && !x->serial) {
         FSDP_TRY(check_same(x, a));
