@@ -195,6 +195,14 @@ why=''
     >"$folder/offer" 2>&1 || why="$(tail -2 "$folder/offer")"
 result "and may be, if it is" "$why"
 
+# A save of states alone, rounded, in the folder of a whole one before it.
+behind='script 1;--;save d sharded;wait d;save d full of states extra in fp16;'
+behind+='wait d'
+run behind "$behind" --engine ref,impl --partial-ok --quiet
+why=''
+[ "$code" -eq 0 ] || why="code $code: $(tail -2 "$folder/behind")"
+result "parameters of a save before say nothing of a rounded one" "$why"
+
 # Where the unsharded run's norm is NaN, a NaN is right and a number is not.
 nan='script 1;--;pass 0.0 s;step lr 1e38;zero;pass 1.0 s;clip 1 p 2'
 run nan "$nan" --engine ref --partial-ok --requirement script.norms \
@@ -250,4 +258,4 @@ refused "a microbatch that the case lacks" 'fewer microbatches' \
 refused "what is not played" 'action 1 (anew): .*not played' \
     'script 1;--;anew'
 
-finish 36
+finish 37
