@@ -14,16 +14,7 @@ set -uo pipefail
 needs deepspeed
 
 shift
-only=" $* "
-planted() # FAULT CODE TEXT [OPTION...]
-{
-    local PLANTED=$1 code=$2 text=$3
-
-    [ "$only" = '  ' ] || [[ $only == *" $1 "* ]] || return
-    export PLANTED
-    shift 3
-    says "$code" "$text" "$here/testing/planted_deepspeed.py" --timeout 300 "$@"
-}
+only=" $* " planted_in=$here/testing/planted_deepspeed.py
 
 chosen='parameter inner.1.0.weight'
 planted zero3-nothing 0 'under zero3, 2 ranks'

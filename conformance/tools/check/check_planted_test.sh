@@ -13,16 +13,7 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/check_testing.sh"
 
 shift
-only=" $* "
-planted() # FAULT CODE TEXT [OPTION...]
-{
-    local PLANTED=$1 code=$2 text=$3
-
-    [ "$only" = '  ' ] || [[ $only == *" $1 "* ]] || return
-    export PLANTED
-    shift 3
-    says "$code" "$text" "$here/testing/planted.py" --timeout 300 "$@"
-}
+only=" $* " planted_in=$here/testing/planted.py
 
 planted nothing 0 CONFORMANT
 planted three-ranks 0 CONFORMANT --ranks 3

@@ -42,3 +42,15 @@ says()
     fi
     result "${PLANTED:-} ${*##*/}" "$why"
 }
+
+# planted FAULT CODE TEXT [OPTION...]: what is said of the file $planted_in with
+# that fault; unless $only, words between blanks, names others.
+planted()
+{
+    local PLANTED=$1 code=$2 text=$3
+
+    [ "$only" = '  ' ] || [[ $only == *" $1 "* ]] || return
+    export PLANTED
+    shift 3
+    says "$code" "$text" "$planted_in" --timeout 300 "$@"
+}
