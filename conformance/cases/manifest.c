@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1084;
+const uint32_t manifest_count = 1085;
 const char manifest_sha256[] =
-    "2a2c74a01cc2c369236c4f1f5903a8d493f01cb590b3721fc799ebf0d81fb187";
+    "d5a0304c14d45584dd28fbb679cd9cd34cbcf453f091d20907b038ba71fd4f80";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -245,20 +245,35 @@ static int complete_partial(struct fsdp_sharded *s, uint32_t u)
 
 /* ---- ------------------------------------------------------------------- */
 
-/* The gradient is no more than the sum: it is over as soon as it is used. */
-static int reduce_and_step(struct fsdp_sharded *s, uint32_t u,
-                           const struct impl_life *life)
+/* The gradient is no more than the sum. */
+static int reduce_to_step(struct fsdp_sharded *s, uint32_t u,
+                          const struct impl_life *life)
 {
     struct impl_unit *x = &s->unit[u];
     void *sum = NULL;
 
     FSDP_TRY(begin_sum(s, u, FSDP_GRAD_SHARD, life, &sum));
     x->grad_shard = sum;
+    x->grad_is_sum = true;
     FSDP_TRY(fold(s, u, sum));
-    FSDP_TRY(scale(s, u, sum));
+    return scale(s, u, sum);
+}
+
+/* A step in the pass: its gradient is over as soon as it is used. */
+static int step_reduced(struct fsdp_sharded *s, uint32_t u)
+{
+    struct impl_unit *x = &s->unit[u];
+    const bool is_sum = x->grad_is_sum;
+    void *sum = x->grad_shard;
+
     FSDP_TRY(impl_step_early(s, u));
+    x->steps_reduced = x->grad_is_sum = false;
     x->grad_shard = NULL;
-    return end_sum(s, u, s->last, &sum);
+    if (is_sum) {
+        return end_sum(s, u, s->last, &sum);
+    }
+    impl_over(s, s->last, sum, x->grad_chunk);
+    return FSDP_OK;
 }
 
 static int reduce(struct fsdp_sharded *s, uint32_t u,
@@ -291,20 +306,18 @@ int impl_reduce(struct fsdp_sharded *s, uint32_t u, const struct impl_life *sum)
                        s->shards > 1 ? "compute->reduce-scatter"
                                      : "compute->all-reduce"));
     x->in_flight = true;
+    x->steps_reduced = steps && !x->step_on_host; /* or when it is there */
     if (steps && !x->partial && is_in_place(x)) {
-        return reduce_and_step(s, u, sum);
+        FSDP_TRY(reduce_to_step(s, u, sum));
+    } else {
+        FSDP_TRY(reduce(s, u, sum));
     }
-    FSDP_TRY(reduce(s, u, sum));
-    if (steps && !x->step_on_host) { /* or when it is there */
-        FSDP_TRY(impl_step_early(s, u));
-        impl_over(s, s->last, x->grad_shard, x->grad_chunk);
-        x->grad_shard = NULL;
-    }
-    return FSDP_OK;
+    return x->steps_reduced && s->options.reduces_in_flight > 0
+               ? step_reduced(s, u)
+               : FSDP_OK;
 }
 
-/* With nothing in flight the whole reduction has to end here. */
-int impl_retire(struct fsdp_sharded *s, uint32_t u)
+static int retire(struct fsdp_sharded *s, uint32_t u)
 {
     struct impl_unit *x = &s->unit[u];
 
@@ -325,6 +338,19 @@ int impl_retire(struct fsdp_sharded *s, uint32_t u)
     }
     impl_dead(s, s->env->compute, &x->grad, x->grad_whole);
     return FSDP_OK;
+}
+
+/* With nothing in flight the whole reduction has to end here, and what was sent
+ * with it, before anything is made live for the unit's step. */
+int impl_retire(struct fsdp_sharded *s, uint32_t u)
+{
+    FSDP_TRY(retire(s, u));
+    if (!s->unit[u].steps_reduced) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(impl_wait(s, s->last, s->env->compute, 0, "dead->reuse"));
+    FSDP_TRY(step_reduced(s, u));
+    return impl_wait(s, s->env->compute, s->last, 0, "step->compute");
 }
 
 int impl_retire_all(struct fsdp_sharded *s)

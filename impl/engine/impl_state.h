@@ -127,6 +127,8 @@ struct impl_unit {
     bool landing;        /* a result is being copied, */
     uint64_t landed_at;  /* and has been, at this ticket; */
     bool steps_landed;   /* then the unit is stepped */
+    bool steps_reduced;  /* it is stepped as soon as its reduction has ended, */
+    bool grad_is_sum;    /* with a gradient that lies where a sum does */
 };
 
 /* Of a parameter's group: its own, or the options'. */
