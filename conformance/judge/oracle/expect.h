@@ -169,7 +169,8 @@ enum {
  * that runs ahead may add to the peaks is a bound, no moment, and not seen.
  */
 struct expect_watch {
-    /* Bytes of a kind become live, or dead: a range, or all of a kind. */
+    /* Bytes of a kind become live, or dead: a range, or all of a kind; on the
+     * host those of RECORD_HOST + kind. */
     void (*live)(void *context, uint32_t kind, uint64_t bytes, bool lives);
     void (*collective)(void *context, const struct record_collective *c);
     /* A unit's window opens, before it is gathered; or closes, and the unit is

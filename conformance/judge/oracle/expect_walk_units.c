@@ -16,7 +16,7 @@ enum {
 static void tell(const struct walk *w, uint32_t kind, uint64_t bytes,
                  bool lives)
 {
-    if (w->watch && w->watch->live && bytes > 0 && kind < RECORD_HOST) {
+    if (w->watch && w->watch->live && bytes > 0) {
         w->watch->live(w->watch->context, kind, bytes, lives);
     }
 }

@@ -20,7 +20,7 @@
 struct seen {
     char text[TESTING_TEXT];
     size_t length;
-    uint64_t live[FSDP_N_KINDS], peak_engine;
+    uint64_t live[RECORD_N_KINDS], peak[RECORD_N_KINDS], peak_engine;
 };
 
 __attribute__((format(printf, 2, 3))) static void add(struct seen *s,
@@ -40,9 +40,11 @@ static void see_live(void *context, uint32_t kind, uint64_t bytes, bool lives)
     struct seen *s = context;
     uint64_t sum = 0;
 
-    assert_true(kind < FSDP_N_KINDS && bytes > 0);
+    assert_true(kind < RECORD_N_KINDS && bytes > 0);
     assert_true(lives || s->live[kind] >= bytes);
     s->live[kind] = lives ? s->live[kind] + bytes : s->live[kind] - bytes;
+    s->peak[kind] =
+        s->live[kind] > s->peak[kind] ? s->live[kind] : s->peak[kind];
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
         sum += s->live[k];
     }
@@ -108,6 +110,32 @@ static void what_is_seen(void **state)
     expect_release(&e);
 }
 
+/* What rests on the host, and what passes through it. */
+static void what_is_seen_of_the_host(void **state)
+{
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 2, 2);
+    struct expect e;
+    struct seen s;
+
+    (void)state;
+    testing_model(&t, "-01", "1:4 2:6", "F0 F1 f1 F2 f2 f0 B2 b2 B1 b1",
+                  "F1 f1");
+    c.optimizer = FSDP_OPTIMIZER_ADAMW;
+    for (c.offload = 0; c.offload <= CASE_OFFLOAD_PARAMS; c.offload++) {
+        watch(&t, &c, &s, &e);
+        assert_int_equal(s.peak_engine, e.peak_engine);
+        for (uint32_t k = 0; k < RECORD_N_KINDS; k++) {
+            assert_int_equal(s.live[k], e.rest.live[k]);
+            assert_int_equal(s.peak[k], e.peak[k]);
+        }
+        assert_int_equal(s.peak[RECORD_HOST + FSDP_OPTIM] > 0,
+                         c.offload == CASE_OFFLOAD_ALL ||
+                             c.offload == CASE_OFFLOAD_OPTIMIZER);
+        expect_release(&e);
+    }
+}
+
 /* Nobody runs this, but its bytes are known; not its folds. */
 static void a_world_of_65536(void **state)
 {
@@ -131,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_seen),
+        cmocka_unit_test(what_is_seen_of_the_host),
         cmocka_unit_test(a_world_of_65536),
     };
 

@@ -12,6 +12,8 @@
 struct counter {
     struct plan_bytes *out;
     uint64_t live[FSDP_N_KINDS];
+    uint64_t host[FSDP_N_KINDS]; /* the same there, */
+    uint64_t host_peak[FSDP_N_KINDS];
     uint32_t room;
     bool began;  /* a step: what rests is there */
     bool failed; /* out of memory */
@@ -96,10 +98,24 @@ static void look(struct counter *c)
     keep_moment(c);
 }
 
+static void look_at_host(struct counter *c, uint32_t kind, uint64_t bytes,
+                         bool lives)
+{
+    uint64_t *const live = &c->host[kind];
+
+    *live = lives ? *live + bytes : *live - bytes;
+    c->host_peak[kind] = larger(c->host_peak[kind], *live);
+    c->out->host_peak = larger(c->out->host_peak, sum_of(c->host));
+}
+
 static void see_live(void *context, uint32_t kind, uint64_t bytes, bool lives)
 {
     struct counter *const c = context;
 
+    if (kind >= RECORD_HOST) {
+        look_at_host(c, kind - RECORD_HOST, bytes, lives);
+        return;
+    }
     c->live[kind] = lives ? c->live[kind] + bytes : c->live[kind] - bytes;
     look(c);
 }
@@ -138,8 +154,13 @@ static void see_window(void *context, uint32_t unit, bool opens, bool backward)
 /* What running ahead may add, which nobody sees: the oracle's bound less what
  * was counted. */
 static void allow_for_running_ahead(const struct expect *e,
+                                    const struct counter *c,
                                     struct plan_bytes *out)
 {
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        out->host_peak += e->peak[RECORD_HOST + k] - c->host_peak[k];
+        out->host_peaks += e->peak[RECORD_HOST + k];
+    }
     out->ahead = e->peak_engine - out->peak_sum;
     out->peak_sum = e->peak_engine;
     out->peak_parameters = e->peak_parameters;
@@ -247,8 +268,10 @@ int plan_bytes_make(const struct plan_ask *ask, struct plan_bytes *out,
         out->units = ask->units->n_units;
         memcpy(out->rest.live, e.rest.live, sizeof(out->rest.live));
         out->rest_sum = sum_of(out->rest.live);
+        out->host_rest = sum_of(&e.rest.live[RECORD_HOST]);
+        out->copied = e.hosted;
         out->is_uneven = has_uneven_states(&e);
-        allow_for_running_ahead(&e, out);
+        allow_for_running_ahead(&e, &c, out);
         for (uint32_t k = 0; k < FSDP_N_COLLECTIVES; k++) {
             out->sent_sum += out->sent[k];
         }

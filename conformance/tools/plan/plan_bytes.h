@@ -46,6 +46,12 @@ struct plan_bytes {
     uint64_t peak_sum;           /* all that the engine has */
     uint64_t ahead;              /* of peak_sum: for running ahead */
 
+    /* On the host, where something is offloaded: all that is live, at rest and
+     * at the peak (running ahead, a bound); each kind at its own peak, added
+     * up; and what a step copies. Not in any of the above. */
+    uint64_t host_rest, host_peak, host_peaks;
+    struct record_hosted copied;
+
     /* Of a whole step. Sent by one rank, by rings; received is as much. An
      * all-reduce among R ranks sends 2 (R - 1) / R of its bytes: rounded
      * up. */

@@ -54,6 +54,21 @@ static void compare_moments(const char *id, const struct plan_bytes *b)
     assert_int_equal(b->ahead, 0);
 }
 
+static void compare_host(const struct plan_bytes *b, const struct expect *e)
+{
+    uint64_t rest = 0;
+    uint64_t peaks = 0;
+
+    for (uint32_t k = RECORD_HOST; k < RECORD_N_KINDS; k++) {
+        rest += e->rest.live[k];
+        peaks += e->peak[k];
+    }
+    assert_int_equal(b->host_rest, rest);
+    assert_int_equal(b->host_peaks, peaks);
+    assert_true(b->host_peak >= rest && b->host_peak <= peaks);
+    assert_memory_equal(&b->copied, &e->hosted, sizeof(e->hosted));
+}
+
 static void compare(const char *id, const struct plan_bytes *b,
                     const struct expect *e)
 {
@@ -75,6 +90,7 @@ static void compare(const char *id, const struct plan_bytes *b,
         b->elements != e->total) {
         fail_msg("%s: peaks differ from the oracle's", id);
     }
+    compare_host(b, e);
     if (steps) {
         assert_true(b->n_moments > 0);
         assert_memory_equal(&b->moment[0], &b->rest, sizeof(b->rest));
@@ -206,6 +222,39 @@ static void other_dtypes(void **state)
     plan_bytes_release(&b);
 }
 
+/* One unit of 8 elements over 2 ranks under ADAMW: a shard is 16 bytes, and has
+ * two windows and one reduction. Shard and states are apart in two of the
+ * three, and the shard goes where they are, and back, for a step. */
+static void the_host(void **state)
+{
+    static const struct {
+        uint32_t offload;
+        uint64_t device, rest, peak, to_device, to_host;
+    } row[] = {{CASE_NOT_OFFLOADED, 48, 0, 0, 0, 0},
+               {CASE_OFFLOAD_ALL, 0, 48, 64, 32, 16},
+               {CASE_OFFLOAD_OPTIMIZER, 16, 32, 64, 16, 32},
+               {CASE_OFFLOAD_PARAMS, 32, 16, 16, 48, 16}};
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 2, 1);
+
+    (void)state;
+    c.optimizer = FSDP_OPTIMIZER_ADAMW;
+    testing_model(&t, "-0", "1:8", "F1 f1 B1 b1", "F1 f1");
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        struct plan_ask ask = ask_for(&t, &c);
+        struct plan_bytes b;
+
+        ask.c.offload = row[i].offload;
+        b = count(&ask);
+        assert_int_equal(b.rest_sum, row[i].device);
+        assert_int_equal(b.host_rest, row[i].rest);
+        assert_int_equal(b.host_peak, row[i].peak);
+        assert_int_equal(b.copied.to_device_bytes, row[i].to_device);
+        assert_int_equal(b.copied.to_host_bytes, row[i].to_host);
+        plan_bytes_release(&b);
+    }
+}
+
 /* 65536 ranks, ten elements each: in no time, as all of them are alike. */
 static void a_large_world(void **state)
 {
@@ -255,6 +304,7 @@ int main(void)
         cmocka_unit_test(every_case_of_the_manifest),
         cmocka_unit_test(the_wire),
         cmocka_unit_test(other_dtypes),
+        cmocka_unit_test(the_host),
         cmocka_unit_test(a_large_world),
         cmocka_unit_test(what_cannot_be_counted),
     };

@@ -63,6 +63,28 @@ static void check_memory(struct checker *c, const struct record_memory *m)
             c->bounds || c->b->is_uneven);
 }
 
+/* All kinds together: at rest, and each at its own peak. Ranks differ in what
+ * they hold of their states. */
+static void check_host(struct checker *c, const struct record_memory *m)
+{
+    uint64_t rest = 0;
+    uint64_t peak = 0;
+
+    for (uint32_t k = RECORD_HOST; k < RECORD_N_KINDS; k++) {
+        rest += m->after_shard.live[k];
+        peak += m->peak[k];
+    }
+    compare(c, "the host at rest", rest, c->b->host_rest, c->b->is_uneven);
+    compare(c, "the host's kinds at their peaks", peak, c->b->host_peaks,
+            c->bounds || c->b->is_uneven);
+    if (m->hosted && c->ask->c.scenario == CASE_TRAIN) {
+        compare(c, "copied to the device a step", m->hosted[0].to_device_bytes,
+                c->b->copied.to_device_bytes, false);
+        compare(c, "copied to the host a step", m->hosted[0].to_host_bytes,
+                c->b->copied.to_host_bytes, false);
+    }
+}
+
 static void count(const struct record_sequence *s,
                   uint32_t calls[FSDP_N_COLLECTIVES])
 {
@@ -157,6 +179,7 @@ int plan_check(const struct plan_ask *ask, const struct plan_bytes *b,
             continue;
         }
         check_memory(&c, &rank->memory);
+        check_host(&c, &rank->memory);
         check_collectives(&c, rank);
     }
     if (k->scenario == CASE_TRAIN) {

@@ -90,6 +90,14 @@ static bool take_name(const struct option_row *row, const char *value,
     return case_value(row->names, value, field_of(row, out));
 }
 
+/* What all units have on the host, without the word that ids have before it. */
+static const char *offload_name(uint32_t offload)
+{
+    static const char *const name[] = {"none", "all", "optimizer", "params"};
+
+    return offload <= CASE_OFFLOAD_PARAMS ? name[offload] : NULL;
+}
+
 static bool take_strategy(const struct option_row *row, const char *value,
                           struct plan_options *out)
 {
@@ -264,6 +272,10 @@ static const struct option_row rows[] = {
     {"units", "N", "N units of the model as one; whole; or leaf: one each",
      take_units, AT(units), .least = 1, .most = 65536,
      .right = "a number from 1, whole or leaf was expected"},
+    {"offload", "WHAT",
+     "rests on the host: optimizer (gradients too), params, all or none",
+     take_name, AT(c.offload), .names = offload_name,
+     .right = "optimizer, params, all or none was expected"},
     {"keep-root", NULL, "the root's unit is not resharded after its forward",
      take_switch, AT(c.keep_root)},
     {"sync", "LETTERS", "a letter a microbatch: s reduced, n not (s)",
@@ -385,6 +397,12 @@ static int check_together(const struct plan_options *o)
         ((o->memory == 0 && !o->cluster) || o->json || o->check)) {
         fprintf(stderr, "fsdp-cts: plan: --least-ranks needs --memory or "
                         "--cluster, and prints no JSON\n");
+        return EXIT_USAGE;
+    }
+    if (o->cluster && o->c.offload != CASE_NOT_OFFLOADED) {
+        fprintf(stderr, "fsdp-cts: plan: --offload does not go with --cluster: "
+                        "what is copied to the host takes time that is not "
+                        "modelled\n");
         return EXIT_USAGE;
     }
     if (o->page && (!o->one || o->check || o->least_ranks)) {

@@ -78,6 +78,33 @@ static void show_row(const struct plan_table *t, const struct plan_row *row)
                           : "  too large");
 }
 
+static bool uses_host(const struct plan_row *row)
+{
+    return row->possible && row->c.offload != CASE_NOT_OFFLOADED;
+}
+
+static void show_host(const struct plan_table *t)
+{
+    bool begun = false;
+
+    for (uint32_t i = 0; i < t->n; i++) {
+        const struct plan_bytes *const b = &t->row[i].bytes;
+
+        if (!uses_host(&t->row[i])) {
+            continue;
+        }
+        if (!begun) {
+            printf("\n%-19s %16s %16s %16s %16s\n", "on the host", "at rest",
+                   "peak", "to device a step", "to host a step");
+        }
+        begun = true;
+        printf(
+            "%-19s %16" PRIu64 " %16" PRIu64 " %16" PRIu64 " %16" PRIu64 "\n",
+            case_strategy_name(t->row[i].c.strategy), b->host_rest,
+            b->host_peak, b->copied.to_device_bytes, b->copied.to_host_bytes);
+    }
+}
+
 /* A strategy by itself: kinds, and what the shards are like. */
 static void show_kinds(const struct plan_row *row)
 {
@@ -180,6 +207,7 @@ void plan_show_text(const struct plan_shown *s)
     for (uint32_t i = 0; i < t->n; i++) {
         show_row(t, &t->row[i]);
     }
+    show_host(t);
     if (t->n == 1 && t->row[0].possible) {
         show_kinds(&t->row[0]);
     }
@@ -238,6 +266,14 @@ static json_t *row_json(const struct plan_table *t, const struct plan_row *row)
         "peak_parameters", number(b->peak_parameters), "peak_all",
         number(b->peak_sum), "wire", wire, "binding",
         json_string(plan_term_name(row->binding)));
+    if (o && uses_host(row)) {
+        (void)json_object_set_new(
+            o, "host",
+            json_pack("{s:o, s:o, s:o, s:o}", "rest", number(b->host_rest),
+                      "peak", number(b->host_peak), "to_device",
+                      number(b->copied.to_device_bytes), "to_host",
+                      number(b->copied.to_host_bytes)));
+    }
     if (o && t->memory > 0) {
         (void)json_object_set_new(o, "fits", json_boolean(row->fits));
     }

@@ -230,6 +230,32 @@ for mutant in gather-twice reshard-late; do
         'rank 3: .* in the record, .* planned' out || cat out err)"
 done
 
+# What an engine's run of this model has (docs/measurements/memory.md).
+# shellcheck disable=SC2086
+for row in 'optimizer 236928 584832 932736 473856 760768 236928 473856' \
+    'params 473856 347904 1319616 236928 236928 710784 236928' \
+    'all 0 347904 695808 710784 947712 473856 236928'; do
+    read -r what rest parameters peak host <<<"$row"
+    of="gpt.small --ranks 4 --layout per-parameter --strategy full-shard"
+    says "the device, --offload $what" \
+        "full-shard 1x4 $rest $parameters $peak 2132352 10/5/0" $of \
+        --offload "$what"
+    says "the host, --offload $what" "full-shard $host" $of --offload "$what"
+done
+# shellcheck disable=SC2086
+says 'the host in JSON' '"to_device": 473856' $of --offload all --json
+
+# The page's tables are what is printed.
+for of in 'llama3-8b --ranks 64' \
+    'llama3-8b --ranks 64 --offload all --strategy full-shard'; do
+    sed -n "/^\\\$ fsdp-cts plan $of\$/,/^\`\`\`/{//!p}" \
+        "$here/../../../docs/plan.md" >shown
+    # shellcheck disable=SC2086
+    "$cts" plan $of >out 2>err
+    result "docs/plan.md shows plan $of" "$([ -s shown ] ||
+        echo 'it does not'; diff shown out 2>&1)"
+done
+
 refuses 64 'needs a MODEL'
 refuses 64 'one MODEL' mlp gpt
 refuses 64 'from 1 to 65536' mlp --ranks 65537
@@ -251,6 +277,9 @@ refuses 64 '80GiB' mlp --memory 80XB
 refuses 64 '80GiB' mlp --memory 9223372036854775808
 refuses 64 'unknown' mlp --nothing
 refuses 64 'about a record' mlp --check
+refuses 64 'optimizer, params, all or none' mlp --offload some
+refuses 64 'not go with --cluster' llama3-8b --ranks 8 --offload all \
+    --cluster h100
 refuses 65 'no workload' nothing
 refuses 65 'fits nowhere: full-shard needs least, and 10.01 kB more' mlp \
     --ranks 4 --optimizer sgd --memory 1000
@@ -262,4 +291,4 @@ refuses 65 'newer.json: version: 2' newer.json
 mkdir empty
 refuses 65 'case.json' empty
 
-finish 78
+finish 90
