@@ -263,4 +263,9 @@ result 'without its notary a case has no record' "$(
     grep -q 'no record: the process that notes' "$folder/err" ||
         cat "$folder/out" "$folder/err"
     ls "$folder/records/$id/case.json" 2>/dev/null)"
-finish 19
+during KILL 2
+result 'without its broker a case has no record' "$(
+    grep -q 'no record: the process that carries' "$folder/err" ||
+        cat "$folder/out" "$folder/err"
+    ls "$folder/records/$id/case.json" 2>/dev/null)"
+finish 20

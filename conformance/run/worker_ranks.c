@@ -114,6 +114,29 @@ static void note_refusals(struct worker_ranks *w, struct notary *notary)
     }
 }
 
+/* As world_run; where ranks are isolated, they share no memory. What a carrier
+ * that is lost leaves behind is nobody's record. */
+static int run_ranks(struct worker_ranks *w, uint32_t kind,
+                     const struct fsdp_mesh *mesh, struct rank_body *b,
+                     struct world_result *ends, struct fsdp_error *error)
+{
+    int status;
+
+    if (!w->isolate) {
+        return world_run(kind, mesh, w->o->timeout_ms, rank_body_run, b, ends,
+                         error);
+    }
+    memset(w->carried, 0, sizeof(w->carried));
+    status = world_run_carried(mesh, w->o->timeout_ms, rank_body_run, b, ends,
+                               w->carried, error);
+    if (status == FSDP_ERR_COMM) {
+        w->unknown = "the process that carries what ranks send did not come to "
+                     "its end";
+        status = FSDP_OK;
+    }
+    return status;
+}
+
 int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
                      const struct fsdp_mesh *mesh, struct rank_body *b,
                      struct world_result *ends, struct fsdp_error *error)
@@ -133,8 +156,7 @@ int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
     b->crosses =
         w->crosses && b->d->directory && b->d->purpose == DRIVE_TO_RECORD;
     b->loads = w->isolate && engine_is_path(w->o->engine);
-    status =
-        world_run(kind, mesh, w->o->timeout_ms, rank_body_run, b, ends, error);
+    status = run_ranks(w, kind, mesh, b, ends, error);
     note_refusals(w, &notary);
     end_leftovers(w);
     return status;

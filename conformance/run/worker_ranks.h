@@ -6,6 +6,7 @@
 #ifndef FSDP_CTS_WORKER_RANKS_H
 #define FSDP_CTS_WORKER_RANKS_H
 
+#include "record/record_traffic.h"
 #include "run/case_record.h"
 #include "run/rank_body.h"
 
@@ -25,7 +26,8 @@ struct worker_ranks {
     /* What ranks of this case were refused, the first ones. */
     uint32_t n_refusals;
     struct record_refusal refusal[RECORD_REFUSALS];
-    struct record_weight weight[NOTARY_RANKS]; /* in the last world */
+    struct record_weight weight[NOTARY_RANKS];   /* in the last world */
+    struct record_traffic carried[NOTARY_RANKS]; /* in the last world */
     const char *unknown; /* NULL, or why it is not known what these are */
 };
 
