@@ -50,19 +50,23 @@ END
         exit 1
 }
 
-run "$right" --isolate
+run "$right" --isolate --verbose
 grep -q 'not isolated' "$folder/err" && {
     echo "skipped: $(grep 'not isolated' "$folder/err")"
     exit 77
 }
 result 'a right engine stays right' "$([ "$code" = 0 ] || tail -n 3 "$folder/out")"
+result 'what was carried is what is recorded' "$(
+    grep -Eq '^comm.as-carried +MUST +comm +1 ' "$folder/out" ||
+        grep comm.as-carried "$folder/out")"
 result 'the record names the isolation' "$(grep -q '"isolation": "limits"' \
     "$folder/records/$id/case.json" || echo 'it does not')"
 run "$right"
 result 'without it the record names none' "$(grep -s '"isolation"' \
     "$folder/records/$id/case.json")"
-result 'and no call is said to be none' "$(
-    grep 'run.no-forbidden-call' "$folder/out")"
+result 'and no call is said to be none, nothing to be carried' "$(
+    grep -E 'run.no-forbidden-call|comm.as-carried' "$folder/out"
+    grep -s '"traffic"' "$folder/records/$id/case.json")"
 
 # A case that is weighed.
 once=$id
@@ -268,4 +272,4 @@ result 'without its broker a case has no record' "$(
     grep -q 'no record: the process that carries' "$folder/err" ||
         cat "$folder/out" "$folder/err"
     ls "$folder/records/$id/case.json" 2>/dev/null)"
-finish 20
+finish 21

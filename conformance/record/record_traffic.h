@@ -15,12 +15,22 @@ enum {
 
 struct record_traffic {
     uint64_t exchanges, exchanged; /* out of band: calls, bytes of a rank */
-    uint64_t order;                /* a hash of all collectives, in order */
-    uint32_t n_rows;               /* in the order in which they came first */
+    uint64_t mismatches; /* calls of either kind in which ranks disagreed: each
+                            is told what the others have said */
+    uint64_t order;      /* a hash of all collectives, in order */
+    uint32_t n_rows;     /* in the order in which they came first */
     struct record_traffic_row {
         uint32_t kind, dim, dtype;
         uint64_t calls, n; /* n: elements, as in comm.h, of all calls */
     } row[RECORD_TRAFFIC_ROWS];
+};
+
+/* Of a rank whose record crossed to another process as it happened. */
+struct record_account {
+    uint32_t known; /* 0: nobody has counted */
+    uint32_t own;   /* the engine brings a communicator: what is recorded went
+                       by that */
+    struct record_traffic recorded, carried;
 };
 
 static inline uint64_t record_traffic_mix(uint64_t order, uint64_t x)

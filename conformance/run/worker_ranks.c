@@ -31,6 +31,7 @@ void worker_ranks_begin(struct worker_ranks *w, const char *folder,
     w->folders[0] = w->crosses ? w->tmp : folder;
     w->folders[1] = w->o->words != 0 && !w->crosses ? w->tmp : NULL;
     w->n_refusals = 0;
+    w->counted = false;
     w->unknown = NULL;
 }
 
@@ -99,8 +100,21 @@ static void end_leftovers(struct worker_ranks *w)
     restore_limits(w);
 }
 
+/* What the recorders have told the notary, beside what the broker carried. */
+static void account(struct worker_ranks *w, const struct notary_notes *notes)
+{
+    w->counted = true;
+    for (uint32_t k = 0; k < NOTARY_RANKS; k++) {
+        w->account[k] = (struct record_account){.known = 1,
+                                                .own = notes->told[k].own,
+                                                .recorded = notes->told[k].of,
+                                                .carried = w->carried[k]};
+    }
+}
+
 /* The first ones of a case, in whichever of its worlds. */
-static void note_refusals(struct worker_ranks *w, struct notary *notary)
+static void note_refusals(struct worker_ranks *w, struct notary *notary,
+                          bool crosses)
 {
     struct notary_notes notes;
     const char *why;
@@ -111,6 +125,9 @@ static void note_refusals(struct worker_ranks *w, struct notary *notary)
     memcpy(w->weight, notes.weight, sizeof(w->weight));
     for (uint32_t i = 0; i < notes.n && w->n_refusals < RECORD_REFUSALS; i++) {
         w->refusal[w->n_refusals++] = notes.refusal[i];
+    }
+    if (crosses) {
+        account(w, &notes);
     }
 }
 
@@ -157,7 +174,7 @@ int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
         w->crosses && b->d->directory && b->d->purpose == DRIVE_TO_RECORD;
     b->loads = w->isolate && engine_is_path(w->o->engine);
     status = run_ranks(w, kind, mesh, b, ends, error);
-    note_refusals(w, &notary);
+    note_refusals(w, &notary, b->crosses);
     end_leftovers(w);
     return status;
 }

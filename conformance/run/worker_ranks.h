@@ -6,7 +6,6 @@
 #ifndef FSDP_CTS_WORKER_RANKS_H
 #define FSDP_CTS_WORKER_RANKS_H
 
-#include "record/record_traffic.h"
 #include "run/case_record.h"
 #include "run/rank_body.h"
 
@@ -26,8 +25,11 @@ struct worker_ranks {
     /* What ranks of this case were refused, the first ones. */
     uint32_t n_refusals;
     struct record_refusal refusal[RECORD_REFUSALS];
-    struct record_weight weight[NOTARY_RANKS];   /* in the last world */
-    struct record_traffic carried[NOTARY_RANKS]; /* in the last world */
+    struct record_weight weight[NOTARY_RANKS]; /* in the last world */
+    struct record_traffic carried[NOTARY_RANKS];
+    /* In the one that was recorded, by rank; if `counted`. */
+    bool counted;
+    struct record_account account[NOTARY_RANKS];
     const char *unknown; /* NULL, or why it is not known what these are */
 };
 

@@ -118,6 +118,7 @@ static void answer(struct carrying *c, uint32_t rank, int32_t verdict,
 {
     struct broker_area *const a = area(c, rank);
 
+    c->b->traffic[rank].mismatches += verdict == FSDP_ERR_MISMATCH;
     a->verdict = verdict;
     a->left = left;
     c->post[rank].group = NOBODY;

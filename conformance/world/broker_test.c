@@ -109,6 +109,7 @@ static void what_is_carried_is_counted(void **state)
         assert_int_equal(t[r].row[0].dtype, FSDP_DTYPE_F32);
         assert_int_equal(t[r].exchanges, 1);
         assert_int_equal(t[r].exchanged, 1);
+        assert_int_equal(t[r].mismatches, 1);
         record_traffic_add(&want, FSDP_ALL_GATHER, 1, FSDP_DTYPE_F32, 0, 0, 5);
         record_traffic_add(&want, FSDP_ALL_GATHER, 1, FSDP_DTYPE_F32, 0, 0,
                            MANY);
