@@ -126,6 +126,55 @@ result 'without it the file is made' "$(ls "$folder/noted" >/dev/null 2>&1 ||
     echo 'it is not')"
 rm -f "/dev/shm/fsdp-cts-$$"
 
+# The communicator that an engine brings hands each collective on, and gathers
+# something more.
+cat >"$folder/body" <<'END'
+static struct fsdp_comm own;
+static const struct fsdp_comm *given;
+static int more(void *self, struct fsdp_stream *s,
+                const struct fsdp_collective *c)
+{
+    struct fsdp_collective gather = *c;
+    float one = 1, all[8];
+    int status = given->run(self, s, c);
+    gather.kind = FSDP_ALL_GATHER;
+    gather.n = 1;
+    gather.in = &one;
+    gather.out = all;
+    return status ? status : given->run(self, s, &gather);
+}
+static int (*real_open)(struct fsdp_env *env);
+static int open_with_more(struct fsdp_env *env)
+{
+    int status = real_open(env);
+    given = env->comm;
+    own = *given;
+    own.run = more;
+    env->comm = &own;
+    return status;
+}
+static struct fsdp_engine wrapped;
+static const struct fsdp_engine *wrap(const struct fsdp_engine *e)
+{
+    wrapped = *e;
+    real_open = e->open;
+    wrapped.open = open_with_more;
+    return &wrapped;
+}
+END
+engine gathers
+sed -i 's/return get ?/extern const struct fsdp_engine *wraps(const void *); return get ? wraps(get()) : 0; return get ?/' \
+    "$folder/gathers.c"
+{
+    echo 'const struct fsdp_engine *wraps(const void *);'
+    echo 'const struct fsdp_engine *wraps(const void *e) { return wrap(e); }'
+} >>"$folder/gathers.c"
+cc -std=gnu11 -shared -fPIC -I"$include" "$folder/gathers.c" -o "$folder/gathers.so"
+run "$folder/gathers.so" --isolate
+result 'a communicator of its own that sends more is found' "$(
+    [ "$code" = 1 ] || echo "exit $code"
+    grep -q '^fail comm.as-carried' "$folder/out" || tail -n 5 "$folder/out")"
+
 cat >"$folder/body" <<'END'
 #include <fenv.h>
 __attribute__((constructor)) static void rounds(void)
@@ -272,4 +321,4 @@ result 'without its broker a case has no record' "$(
     grep -q 'no record: the process that carries' "$folder/err" ||
         cat "$folder/out" "$folder/err"
     ls "$folder/records/$id/case.json" 2>/dev/null)"
-finish 21
+finish 22

@@ -57,8 +57,8 @@ struct broker {
     pid_t pid;                      /* of the process; 0: it has ended */
 };
 
-/* Memory and bells. Ranks are processes or threads that begin later. False:
- * there is no room. */
+/* Memory and bells, of BROKER_RANKS at most. Ranks are processes or threads
+ * that begin later. False: there is no room. */
 bool broker_open(struct broker *b, const struct world_job *job);
 void broker_close(struct broker *b);
 

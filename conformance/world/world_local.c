@@ -241,6 +241,11 @@ int world_run_carried_local(const struct world_job *job)
     struct local local = {.job = job, .broker = &broker};
     int status = FSDP_OK;
 
+    if (job->n_ranks > BROKER_RANKS) {
+        return world_fail(job->error, FSDP_ERR_NOMEM, 0, 0, "world",
+                          "%u ranks cannot be isolated: %d at most",
+                          job->n_ranks, (int)BROKER_RANKS);
+    }
     if (!broker_open(&broker, job)) {
         return world_fail(job->error, FSDP_ERR_NOMEM, 0, errno, "world",
                           "no memory to carry between %u ranks", job->n_ranks);
