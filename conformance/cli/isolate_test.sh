@@ -46,8 +46,8 @@ const struct fsdp_engine *fsdp_engine_v1(void)
 }
 $(cat "$folder/body")
 END
-    cc -std=gnu11 -shared -fPIC -I"$include" "$folder/$1.c" -o "$folder/$1.so" ||
-        exit 1
+    cc -std=gnu11 -shared -fPIC -I"$include" -I"$include/.." "$folder/$1.c" \
+        -o "$folder/$1.so" || exit 1
 }
 
 run "$right" --isolate --verbose
@@ -126,54 +126,117 @@ result 'without it the file is made' "$(ls "$folder/noted" >/dev/null 2>&1 ||
     echo 'it is not')"
 rm -f "/dev/shm/fsdp-cts-$$"
 
-# The communicator that an engine brings hands each collective on, and gathers
-# something more.
-cat >"$folder/body" <<'END'
-static struct fsdp_comm own;
+# wrapped NAME: as `engine`, and what `change` in $folder/body makes of it.
+wrapped()
+{
+    engine "$1"
+    sed -i 's/return get ?/extern const struct fsdp_engine *wrap(const void *); return get ? wrap(get()) : 0; return get ?/' \
+        "$folder/$1.c"
+    cat >>"$folder/$1.c" <<'END'
+const struct fsdp_engine *wrap(const void *);
+const struct fsdp_engine *wrap(const void *e)
+{
+    static struct fsdp_engine wrapped;
+    real = e;
+    wrapped = *real;
+    change(&wrapped);
+    return &wrapped;
+}
+END
+    cc -std=gnu11 -shared -fPIC -I"$include" -I"$include/.." "$folder/$1.c" \
+        -o "$folder/$1.so" || exit 1
+}
+gathers_more='static const struct fsdp_engine *real;
 static const struct fsdp_comm *given;
+static int gather(struct fsdp_stream *s)
+{
+    float one = 1, all[8];
+    struct fsdp_collective c = {.size = sizeof(c), .kind = FSDP_ALL_GATHER,
+        .dim = 1, .dtype = FSDP_DTYPE_F32, .n = 1, .in = &one, .out = all};
+    return given->run(given->self, s, &c);
+}'
+
+# The communicator that it brings hands each collective on, and sends more.
+cat >"$folder/body" <<END
+$gathers_more
+static struct fsdp_comm own;
 static int more(void *self, struct fsdp_stream *s,
                 const struct fsdp_collective *c)
 {
-    struct fsdp_collective gather = *c;
-    float one = 1, all[8];
     int status = given->run(self, s, c);
-    gather.kind = FSDP_ALL_GATHER;
-    gather.n = 1;
-    gather.in = &one;
-    gather.out = all;
-    return status ? status : given->run(self, s, &gather);
+    return status ? status : gather(s);
 }
-static int (*real_open)(struct fsdp_env *env);
 static int open_with_more(struct fsdp_env *env)
 {
-    int status = real_open(env);
+    int status = real->open(env);
     given = env->comm;
     own = *given;
     own.run = more;
     env->comm = &own;
     return status;
 }
-static struct fsdp_engine wrapped;
-static const struct fsdp_engine *wrap(const struct fsdp_engine *e)
-{
-    wrapped = *e;
-    real_open = e->open;
-    wrapped.open = open_with_more;
-    return &wrapped;
-}
+static void change(struct fsdp_engine *e) { e->open = open_with_more; }
 END
-engine gathers
-sed -i 's/return get ?/extern const struct fsdp_engine *wraps(const void *); return get ? wraps(get()) : 0; return get ?/' \
-    "$folder/gathers.c"
-{
-    echo 'const struct fsdp_engine *wraps(const void *);'
-    echo 'const struct fsdp_engine *wraps(const void *e) { return wrap(e); }'
-} >>"$folder/gathers.c"
-cc -std=gnu11 -shared -fPIC -I"$include" "$folder/gathers.c" -o "$folder/gathers.so"
+wrapped gathers
 run "$folder/gathers.so" --isolate
 result 'a communicator of its own that sends more is found' "$(
     [ "$code" = 1 ] || echo "exit $code"
     grep -q '^fail comm.as-carried' "$folder/out" || tail -n 5 "$folder/out")"
+
+# What it sends beside the recorder it tells the process that counts, by
+# itself, in words that leave the record as it was.
+cat >"$folder/body" <<END
+$gathers_more
+#include "run/crossing.h"
+#include "run/rank_line.h"
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static int open_kept(struct fsdp_env *env)
+{
+    given = env->comm;
+    return real->open(env);
+}
+static void forge(void)
+{
+    struct {
+        struct crossing_head told;
+        struct record_collective what;
+        struct crossing_head mark;
+    } f = {{CROSSING_COLLECTIVE, 0, 1},
+           {.kind = FSDP_ALL_GATHER, .dim = 1, .dtype = FSDP_DTYPE_F32, .n = 1},
+           {CROSSING_MARK, 0, 0}};
+    const struct rank_line_said said = {RANK_LINE_DRAIN, 0, sizeof(f)};
+    struct stat s;
+    uint32_t back;
+    for (int fd = 3; fd < 64; fd++)
+        if (fstat(fd, &s) == 0 && S_ISFIFO(s.st_mode) &&
+            write(fd, &f, sizeof(f)) < 0)
+            continue;
+    for (int fd = 3; fd < 64; fd++)
+        if (fstat(fd, &s) == 0 && S_ISSOCK(s.st_mode) &&
+            write(fd, &said, sizeof(said)) > 0 && read(fd, &back, 4) < 0)
+            continue;
+}
+static int at_begin(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    static int passes;
+    if (point == FSDP_BEGIN && ++passes > 3 && gather(0) == 0)
+        forge();
+    return real->at(s, point, index);
+}
+static void change(struct fsdp_engine *e)
+{
+    e->open = open_kept;
+    e->at = at_begin;
+}
+END
+wrapped forges-words
+run "$folder/forges-words.so" --isolate
+result 'what is told past the recorder is not in the record, and found' "$(
+    [ "$code" = 1 ] || echo "exit $code"
+    grep -A 5 '^fail comm.as-carried' "$folder/out" |
+        grep -q 'were carried; in the rank' || cat "$folder/out")"
 
 cat >"$folder/body" <<'END'
 #include <fenv.h>
@@ -321,4 +384,4 @@ result 'without its broker a case has no record' "$(
     grep -q 'no record: the process that carries' "$folder/err" ||
         cat "$folder/out" "$folder/err"
     ls "$folder/records/$id/case.json" 2>/dev/null)"
-finish 22
+finish 23
