@@ -200,7 +200,8 @@ const struct mutant carried_mutants[] = {
      .text =
          "each step tells something through an exchange that is not counted",
      .evidence = "design: exchange is there before it is counted",
-     UNSEEN,
+     .kills = "comm.as-carried comm.nothing-exchanged",
+     .shows = {.in = mutant_plain, .n_cases = 1, .isolated = true},
      .below = keep_below,
      .calls.step = exchanges_unseen},
     {0},

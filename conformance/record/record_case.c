@@ -227,6 +227,7 @@ static const struct record_table traffic_row_table = {
 static const struct record_row traffic_rows[] = {
     {"exchanges", &record_u64, AT(exchanges)},
     {"exchanged", &record_u64, AT(exchanged)},
+    {"amid", &record_u64, AT(amid)},
     {"mismatches", &record_u64, AT(mismatches)},
     {"order", &record_u64, AT(order)},
     {"rows", &record_short_list,

@@ -77,6 +77,8 @@ static void what_was_carried_comes_back(void **state)
             record_traffic_add(&a->carried, i, FSDP_DIM_WORLD, i % 7, 1, 2,
                                UINT64_MAX / 64 - i);
         }
+        a->carried.amid = 3;
+        a->carried.before = a->carried.reductions = 0; /* is not written */
         assert_int_equal(a->carried.n_rows, RECORD_TRAFFIC_ROWS);
         assert_true(a->carried.order != 0);
     }

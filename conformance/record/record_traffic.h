@@ -6,6 +6,7 @@
 #ifndef FSDP_CTS_RECORD_TRAFFIC_H
 #define FSDP_CTS_RECORD_TRAFFIC_H
 
+#include <fsdp/comm.h>
 #include <stdint.h>
 
 enum {
@@ -15,6 +16,9 @@ enum {
 
 struct record_traffic {
     uint64_t exchanges, exchanged; /* out of band: calls, bytes of a rank */
+    uint64_t amid; /* of them between the first reduction and the last one */
+    /* Not written: exchanges before the first reduction, and reductions. */
+    uint64_t before, reductions;
     uint64_t mismatches; /* calls of either kind in which ranks disagreed: each
                             is told what the others have said */
     uint64_t order;      /* a hash of all collectives, in order */
@@ -46,6 +50,10 @@ static inline void record_traffic_add(struct record_traffic *t, uint32_t kind,
     const uint64_t told[] = {kind, dim, dtype, fold, root, n};
     uint32_t i = 0;
 
+    if (kind == FSDP_REDUCE_SCATTER || kind == FSDP_ALL_REDUCE) {
+        t->before = t->reductions++ == 0 ? t->exchanges : t->before;
+        t->amid = t->exchanges - t->before;
+    }
     for (uint32_t k = 0; k < sizeof(told) / sizeof(told[0]); k++) {
         t->order = record_traffic_mix(t->order, told[k] + 1);
     }

@@ -117,6 +117,11 @@ static bool as_carried_of_rank(const struct expect *e,
         return finding_count(f, at, a->carried.exchanges, a->recorded.exchanges,
                              "exchanges that were carried; counted");
     }
+    if (a->carried.amid != a->recorded.amid) {
+        return finding_count(f, at, a->carried.amid, a->recorded.amid,
+                             "exchanges amid training that were carried; "
+                             "counted");
+    }
     if (a->carried.exchanged != a->recorded.exchanged) {
         return finding_bytes(f, at, a->carried.exchanged, a->recorded.exchanged,
                              "of exchanges that were carried; counted");

@@ -102,6 +102,7 @@ static void expect_told(const struct scribe_told *told)
     assert_int_equal(told->of.row[1].n, 27);
     assert_int_equal(told->of.exchanges, 2);
     assert_int_equal(told->of.exchanged, 19);
+    assert_int_equal(told->of.amid, 1);
     assert_int_equal(told->of.mismatches, 1);
 }
 
