@@ -46,23 +46,27 @@ const struct fsdp_engine *fsdp_engine_v1(void)
 }
 $(cat "$folder/body")
 END
-    cc -std=gnu11 -shared -fPIC -I"$include" "$folder/$1.c" -o "$folder/$1.so" ||
-        exit 1
+    cc -std=gnu11 -shared -fPIC -I"$include" -I"$include/.." "$folder/$1.c" \
+        -o "$folder/$1.so" || exit 1
 }
 
-run "$right" --isolate
+run "$right" --isolate --verbose
 grep -q 'not isolated' "$folder/err" && {
     echo "skipped: $(grep 'not isolated' "$folder/err")"
     exit 77
 }
 result 'a right engine stays right' "$([ "$code" = 0 ] || tail -n 3 "$folder/out")"
+result 'what was carried is what is recorded' "$(
+    grep -Eq '^comm.as-carried +MUST +comm +1 ' "$folder/out" ||
+        grep comm.as-carried "$folder/out")"
 result 'the record names the isolation' "$(grep -q '"isolation": "limits"' \
     "$folder/records/$id/case.json" || echo 'it does not')"
 run "$right"
 result 'without it the record names none' "$(grep -s '"isolation"' \
     "$folder/records/$id/case.json")"
-result 'and no call is said to be none' "$(
-    grep 'run.no-forbidden-call' "$folder/out")"
+result 'and no call is said to be none, nothing to be carried' "$(
+    grep -E 'run.no-forbidden-call|comm.as-carried' "$folder/out"
+    grep -s '"traffic"' "$folder/records/$id/case.json")"
 
 # A case that is weighed.
 once=$id
@@ -121,6 +125,118 @@ run "$folder/notes.so"
 result 'without it the file is made' "$(ls "$folder/noted" >/dev/null 2>&1 ||
     echo 'it is not')"
 rm -f "/dev/shm/fsdp-cts-$$"
+
+# wrapped NAME: as `engine`, and what `change` in $folder/body makes of it.
+wrapped()
+{
+    engine "$1"
+    sed -i 's/return get ?/extern const struct fsdp_engine *wrap(const void *); return get ? wrap(get()) : 0; return get ?/' \
+        "$folder/$1.c"
+    cat >>"$folder/$1.c" <<'END'
+const struct fsdp_engine *wrap(const void *);
+const struct fsdp_engine *wrap(const void *e)
+{
+    static struct fsdp_engine wrapped;
+    real = e;
+    wrapped = *real;
+    change(&wrapped);
+    return &wrapped;
+}
+END
+    cc -std=gnu11 -shared -fPIC -I"$include" -I"$include/.." "$folder/$1.c" \
+        -o "$folder/$1.so" || exit 1
+}
+gathers_more='static const struct fsdp_engine *real;
+static const struct fsdp_comm *given;
+static int gather(struct fsdp_stream *s)
+{
+    float one = 1, all[8];
+    struct fsdp_collective c = {.size = sizeof(c), .kind = FSDP_ALL_GATHER,
+        .dim = 1, .dtype = FSDP_DTYPE_F32, .n = 1, .in = &one, .out = all};
+    return given->run(given->self, s, &c);
+}'
+
+# The communicator that it brings hands each collective on, and sends more.
+cat >"$folder/body" <<END
+$gathers_more
+static struct fsdp_comm own;
+static int more(void *self, struct fsdp_stream *s,
+                const struct fsdp_collective *c)
+{
+    int status = given->run(self, s, c);
+    return status ? status : gather(s);
+}
+static int open_with_more(struct fsdp_env *env)
+{
+    int status = real->open(env);
+    given = env->comm;
+    own = *given;
+    own.run = more;
+    env->comm = &own;
+    return status;
+}
+static void change(struct fsdp_engine *e) { e->open = open_with_more; }
+END
+wrapped gathers
+run "$folder/gathers.so" --isolate
+result 'a communicator of its own that sends more is found' "$(
+    [ "$code" = 1 ] || echo "exit $code"
+    grep -q '^fail comm.as-carried' "$folder/out" || tail -n 5 "$folder/out")"
+
+# What it sends beside the recorder it tells the process that counts, by
+# itself, in words that leave the record as it was.
+cat >"$folder/body" <<END
+$gathers_more
+#include "run/crossing.h"
+#include "run/rank_line.h"
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static int open_kept(struct fsdp_env *env)
+{
+    given = env->comm;
+    return real->open(env);
+}
+static void forge(void)
+{
+    struct {
+        struct crossing_head told;
+        struct record_collective what;
+        struct crossing_head mark;
+    } f = {{CROSSING_COLLECTIVE, 0, 1},
+           {.kind = FSDP_ALL_GATHER, .dim = 1, .dtype = FSDP_DTYPE_F32, .n = 1},
+           {CROSSING_MARK, 0, 0}};
+    const struct rank_line_said said = {RANK_LINE_DRAIN, 0, sizeof(f)};
+    struct stat s;
+    uint32_t back;
+    for (int fd = 3; fd < 64; fd++)
+        if (fstat(fd, &s) == 0 && S_ISFIFO(s.st_mode) &&
+            write(fd, &f, sizeof(f)) < 0)
+            continue;
+    for (int fd = 3; fd < 64; fd++)
+        if (fstat(fd, &s) == 0 && S_ISSOCK(s.st_mode) &&
+            write(fd, &said, sizeof(said)) > 0 && read(fd, &back, 4) < 0)
+            continue;
+}
+static int at_begin(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    static int passes;
+    if (point == FSDP_BEGIN && ++passes > 3 && gather(0) == 0)
+        forge();
+    return real->at(s, point, index);
+}
+static void change(struct fsdp_engine *e)
+{
+    e->open = open_kept;
+    e->at = at_begin;
+}
+END
+wrapped forges-words
+run "$folder/forges-words.so" --isolate
+result 'what is told past the recorder is not in the record, and found' "$(
+    [ "$code" = 1 ] || echo "exit $code"
+    grep -A 5 '^fail comm.as-carried' "$folder/out" |
+        grep -q 'were carried; in the rank' || cat "$folder/out")"
 
 cat >"$folder/body" <<'END'
 #include <fenv.h>
@@ -263,4 +379,9 @@ result 'without its notary a case has no record' "$(
     grep -q 'no record: the process that notes' "$folder/err" ||
         cat "$folder/out" "$folder/err"
     ls "$folder/records/$id/case.json" 2>/dev/null)"
-finish 19
+during KILL 2
+result 'without its broker a case has no record' "$(
+    grep -q 'no record: the process that carries' "$folder/err" ||
+        cat "$folder/out" "$folder/err"
+    ls "$folder/records/$id/case.json" 2>/dev/null)"
+finish 23

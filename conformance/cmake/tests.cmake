@@ -141,7 +141,7 @@ endforeach()
 unit(conformance/world/world_fold_test.c LINK fsdp-world)
 unit(conformance/world/world_half_test.c LINK fsdp-world)
 unit(conformance/world/arena_test.c LINK fsdp-world)
-foreach(name world_test world_failure_test)
+foreach(name broker_test world_test world_failure_test)
     unit(conformance/world/${name}.c LINK fsdp-world
         WITH ${here}/world/world_body.c)
 endforeach()

@@ -127,12 +127,18 @@ struct mutant {
     void (*forget)(void);
     /* Changes the env in another way. */
     void (*change_env)(struct fsdp_env *env);
+    /* The communicator may be replaced here before the recorder wraps it; that
+     * and `exchange` are the world's own. After it all else is as ever. */
+    void (*below)(struct fsdp_env *env);
 };
 
 /* Changes the env and the engine that the driver gives out, as the mutant
  * says. Called on every rank after open and before shard, with copies. */
 void mutant_apply(const struct mutant *m, struct fsdp_env *env,
                   struct fsdp_engine *engine);
+
+/* Before that: what the recorder is about to wrap. */
+void mutant_apply_below(const struct mutant *m, struct fsdp_env *env);
 
 /* The claims without those that the mutant drops: at most `room` - 1, and NULL.
  */

@@ -340,3 +340,10 @@ void mutant_apply(const struct mutant *m, struct fsdp_env *env,
     engine->at = noting_at;
     engine->step = noting_step;
 }
+
+void mutant_apply_below(const struct mutant *m, struct fsdp_env *env)
+{
+    if (m->below) {
+        m->below(env);
+    }
+}

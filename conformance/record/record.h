@@ -19,6 +19,7 @@
 #include "record/ending.h"
 #include "record/record_flights.h"
 #include "record/record_races.h"
+#include "record/record_traffic.h"
 
 enum {
     RECORD_VERSION = 2
@@ -256,7 +257,8 @@ struct record_rank {
     struct record_answer *answer;
     uint32_t n_changes; /* of the process, as far as was looked */
     struct record_change change[RECORD_CHANGES];
-    struct record_weight weight; /* from case.json */
+    struct record_weight weight; /* from case.json, as is */
+    struct record_account account;
     uint32_t n_tensors;
     struct record_tensor *tensor;
     struct record_spill *spill; /* the record's */

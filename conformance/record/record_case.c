@@ -210,6 +210,59 @@ static bool is_not_weighed(const void *base)
     return ((const struct record_rank *)base)->weight.weighed == 0;
 }
 
+#define AT(member) RECORD_AT(struct record_traffic_row, member)
+static const struct record_row traffic_row_rows[] = {
+    {"kind", &record_name_or_number, AT(kind), .name = record_collective_name},
+    {"dim", &record_name_or_number, AT(dim), .name = record_dim_name},
+    {"dtype", &record_name_or_number, AT(dtype), .name = record_dtype_name},
+    {"calls", &record_u64, AT(calls)},
+    {"n", &record_u64, AT(n)},
+};
+#undef AT
+static const struct record_table traffic_row_table = {
+    RECORD_ROWS(traffic_row_rows), .size = sizeof(struct record_traffic_row),
+    .tuple = true};
+
+#define AT(member) RECORD_AT(struct record_traffic, member)
+static const struct record_row traffic_rows[] = {
+    {"exchanges", &record_u64, AT(exchanges)},
+    {"exchanged", &record_u64, AT(exchanged)},
+    {"amid", &record_u64, AT(amid)},
+    {"mismatches", &record_u64, AT(mismatches)},
+    {"order", &record_u64, AT(order)},
+    {"rows", &record_short_list,
+     RECORD_LIST(struct record_traffic, row, n_rows),
+     .most = RECORD_TRAFFIC_ROWS, .table = &traffic_row_table},
+};
+#undef AT
+static const struct record_table traffic_table = {RECORD_ROWS(traffic_rows),
+                                                  .prefix = "ranks.traffic."};
+
+static bool check_account(struct record_json *j, void *base)
+{
+    const struct record_account *const a = base;
+
+    return a->known != 0 ||
+           record_refuse(j, record_field("ranks.traffic"), "is not known");
+}
+
+#define AT(member) RECORD_AT(struct record_account, member)
+static const struct record_row account_rows[] = {
+    {"known", &record_flag, AT(known)},
+    {"own", &record_flag, AT(own)},
+    {"recorded", &record_object, AT(recorded), .table = &traffic_table},
+    {"carried", &record_object, AT(carried), .table = &traffic_table},
+};
+#undef AT
+static const struct record_table account_table = {RECORD_ROWS(account_rows),
+                                                  .prefix = "ranks.traffic.",
+                                                  .check = check_account};
+
+static bool is_unknown(const void *base)
+{
+    return ((const struct record_rank *)base)->account.known == 0;
+}
+
 #define AT(member) RECORD_AT(struct record_rank, member)
 static const struct record_row end_rows[] = {
     {"end", &record_name, AT(end), .name = record_end_name},
@@ -223,6 +276,8 @@ static const struct record_row end_rows[] = {
      .name = record_unit_name},
     {"weight", &record_object, AT(weight), .table = &weight_table,
      .optional = true, .absent = is_not_weighed},
+    {"traffic", &record_object, AT(account), .table = &account_table,
+     .optional = true, .absent = is_unknown},
 };
 #undef AT
 static const struct record_table end_table = {

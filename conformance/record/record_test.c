@@ -59,6 +59,41 @@ static void writing_what_was_read_gives_the_same_bytes(void **state)
     record_release(&back);
 }
 
+/* Two ranks were counted, and one has more rows than are kept. */
+static void what_was_carried_comes_back(void **state)
+{
+    struct record_account *a;
+    struct fsdp_error error = {0};
+    struct record r;
+    struct record back;
+
+    make_record(&r);
+    for (uint32_t k = 0; k < r.n_ranks; k++) {
+        a = &r.rank[k].account;
+        a->known = 1;
+        a->own = k;
+        record_traffic_exchange(&a->recorded, 16);
+        for (uint32_t i = 0; i < RECORD_TRAFFIC_ROWS + k; i++) {
+            record_traffic_add(&a->carried, i, FSDP_DIM_WORLD, i % 7, 1, 2,
+                               UINT64_MAX / 64 - i);
+        }
+        a->carried.amid = 3;
+        a->carried.before = a->carried.reductions = 0; /* is not written */
+        assert_int_equal(a->carried.n_rows, RECORD_TRAFFIC_ROWS);
+        assert_true(a->carried.order != 0);
+    }
+    write_record(*state, &r);
+    assert_int_equal(record_read(*state, &back, &error), FSDP_OK);
+    for (uint32_t k = 0; k < r.n_ranks; k++) {
+        assert_memory_equal(&back.rank[k].account, &r.rank[k].account,
+                            sizeof(back.rank[k].account));
+    }
+    assert_true(r.rank[0].account.carried.order !=
+                r.rank[1].account.carried.order);
+    record_release(&r);
+    record_release(&back);
+}
+
 /* A script answers as often as it makes wrong calls. */
 static void many_answers_are_read_back(void **state)
 {
@@ -334,6 +369,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_record_comes_back_bit_for_bit),
         TEST(writing_what_was_read_gives_the_same_bytes),
+        TEST(what_was_carried_comes_back),
         TEST(many_answers_are_read_back),
         TEST(buffers_are_read_back),
         TEST(a_rank_without_files_is_not_present),

@@ -92,7 +92,14 @@ static bool nothing_exchanged_of_rank(const struct expect *e,
                                       const struct record_rank *rank,
                                       uint32_t k, struct finding *f)
 {
-    (void)e;
+    const struct record_account *const a = &rank->account;
+
+    /* Not of a rank that is alone, or whose engine brings a communicator: there
+     * the driver itself shows that the run gets on. */
+    if (a->carried.amid != 0 && a->own == 0 && e->c->ranks > 1) {
+        return finding_count(f, finding_at("run", -1, -1, k), a->carried.amid,
+                             0, "exchanges between two reductions");
+    }
     for (uint32_t i = 0; i < rank->n_answers; i++) {
         if (strcmp(rank->answer[i].name, "exchanges") == 0) {
             return finding_count(f, finding_at("run", -1, -1, k),

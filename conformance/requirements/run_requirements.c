@@ -143,24 +143,6 @@ static bool shows_every_step_of_rank(const struct expect *e,
     return true;
 }
 
-/* One life, in which nothing but its steps communicates: all that a rank says
- * of its collectives must fit. */
-static bool is_plain(const struct expect *e)
-{
-    switch (e->c->scenario) {
-    case CASE_TRAIN:
-    case CASE_MISUSE:
-    case CASE_SUMMON:
-    case CASE_GROW:
-    case CASE_SHRINK:
-    case CASE_CLIP:
-    case CASE_GROUPS:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* As many collectives as the rank entered, of which the last one is the one
  * that it was last seen in. A communicator that an engine has brought enters
  * none of the world's. */
@@ -295,7 +277,7 @@ static bool shows_every_step_holds(const struct expect *e,
                                    const struct record *r, struct finding *f)
 {
     return compare_ranks(e, r, shows_every_step_of_rank, f) &&
-           (!is_plain(e) || judge_is_adapter(r) ||
+           (!compare_case_lives_once(e) || judge_is_adapter(r) ||
             ((strcmp(r->world, "mpi") == 0 ||
               compare_ranks(e, r, tells_all_collectives, f)) &&
              compare_ranks(e, r, tells_one_story, f)));

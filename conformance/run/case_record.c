@@ -53,6 +53,9 @@ int case_record_write(const char *folder, const struct run_case *c,
         if (player->weight) {
             to->weight = player->weight[k];
         }
+        if (player->account) {
+            to->account = player->account[k];
+        }
     }
     if (status == FSDP_OK) {
         snprintf(r.engine, sizeof(r.engine), "%s", player->engine);

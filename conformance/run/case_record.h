@@ -27,7 +27,8 @@ struct case_player {
     const char *isolation;     /* "limits", "" or NULL: none */
     uint32_t n_refusals;
     const struct record_refusal *refusal;
-    const struct record_weight *weight; /* [ranks]; NULL: none was weighed */
+    const struct record_weight *weight;   /* [ranks]; NULL: none was weighed */
+    const struct record_account *account; /* [ranks]; NULL: nobody counted */
 };
 
 /* Writes case.json: ends[c->ranks] says how ranks ended. IO, NOMEM. */

@@ -82,6 +82,21 @@ void crossing_mark(struct crossing *c)
     put_head(c, CROSSING_MARK, 0, 0);
 }
 
+void crossing_exchange(struct crossing *c, uint64_t bytes)
+{
+    put_head(c, CROSSING_EXCHANGE, 0, bytes);
+}
+
+void crossing_mismatch(struct crossing *c)
+{
+    put_head(c, CROSSING_MISMATCH, 0, 0);
+}
+
+void crossing_own(struct crossing *c)
+{
+    put_head(c, CROSSING_OWN, 0, 0);
+}
+
 void crossing_tensor(struct crossing *c, const struct record_tensor *t)
 {
     put_head(c, CROSSING_TENSOR, 0, t->n);

@@ -25,6 +25,9 @@ enum crossing_kind {
     CROSSING_MARK,       /* those since the last one are a sequence */
     CROSSING_TENSOR,     /* a struct record_tensor, and n floats */
     CROSSING_GROWN,      /* n more elements of a list */
+    CROSSING_EXCHANGE,   /* n bytes of this rank, out of band */
+    CROSSING_MISMATCH,   /* ranks disagreed in a call */
+    CROSSING_OWN,        /* the engine brings a communicator */
     CROSSING_CUT,        /* a list has no more than n elements any more */
     CROSSING_END         /* a struct record_rank: what is no list of it */
 };
@@ -63,6 +66,9 @@ uint32_t crossing_room(int pipe);
 /* Each is the last one's end where nobody hears it: crossing_end tells. */
 void crossing_collective(struct crossing *c, const struct record_collective *x);
 void crossing_mark(struct crossing *c);
+void crossing_exchange(struct crossing *c, uint64_t bytes);
+void crossing_mismatch(struct crossing *c);
+void crossing_own(struct crossing *c);
 void crossing_tensor(struct crossing *c, const struct record_tensor *t);
 /* What has grown since the last time, or was given up. */
 void crossing_lists(struct crossing *c, const struct record_rank *r);

@@ -51,27 +51,6 @@ static struct driver driver_of(const struct drive *d, struct record_rank *out)
                            .out = out};
 }
 
-/* What goes out of band is no collective, and none is due in a step. */
-static int count_exchange(void *self, const void *mine, uint64_t bytes,
-                          void *all)
-{
-    struct driver *x = self;
-
-    x->exchanges += x->living && !x->ended && !x->asks;
-    return x->exchange(x->exchange_self, mine, bytes, all);
-}
-
-int drive_exchange(struct driver *x, const void *mine, uint64_t bytes,
-                   void *all)
-{
-    int status;
-
-    x->asks = true;
-    status = x->env.exchange(x->env.exchange_self, mine, bytes, all);
-    x->asks = false;
-    return status;
-}
-
 static void make_env(struct driver *x, struct world_rank *rank)
 {
     static const char *const names[] = {"replicate", "shard"};
@@ -87,11 +66,9 @@ static void make_env(struct driver *x, struct world_rank *rank)
                                .world = c->ranks,
                                .mesh = &x->mesh,
                                .comm = &rank->comm,
-                               .error = &x->error,
-                               .exchange = count_exchange,
-                               .exchange_self = x};
-    x->exchange = rank->exchange;
-    x->exchange_self = rank->exchange_self;
+                               .error = &x->error};
+    x->world_comm = &rank->comm;
+    drive_count_exchanges(x, rank);
     x->shared = rank->shared;
     x->shared_bytes = rank->shared_bytes;
 }
@@ -252,6 +229,7 @@ static int play_recorded(struct driver *x)
     int status;
     int noted;
 
+    drive_look_below(x);
     FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
     recorder_cross(x->recorder, x->d->crossing);
     status = watch_wire(x);

@@ -39,6 +39,8 @@ struct drive {
     const struct mutant *mutant;
     void (*mutate)(const struct mutant *mutant, struct fsdp_env *env,
                    struct fsdp_engine *engine);
+    /* And what the recorder is about to wrap. */
+    void (*mutate_below)(const struct mutant *mutant, struct fsdp_env *env);
     const char *directory;    /* where the rank's record goes; NULL: nowhere */
     const char *own;          /* where a rank may write what else it has */
     struct record_rank *keep; /* it goes there, too: whoever asks releases it;
@@ -88,6 +90,7 @@ struct driver {
     /* The world's, and how often the engine has called it since it sharded. */
     int (*exchange)(void *self, const void *mine, uint64_t bytes, void *all);
     void *exchange_self;
+    const struct fsdp_comm *world_comm; /* before the engine's own, if any */
     uint64_t exchanges;
     bool asks; /* the driver calls it, not the engine */
 
@@ -156,6 +159,11 @@ void play_end_of_run(struct driver *x);
 void play_forget_names(struct driver *x); /* of what was saved (play_names.c) */
 /* For those who describe what happens: the run stands here. */
 void drive_place(struct driver *x, uint32_t point, uint32_t index);
+/* drive_exchange.c. From here on env.exchange is the rank's, counted. */
+void drive_count_exchanges(struct driver *x, const struct world_rank *rank);
+/* Before the recorder wraps the communicator: whose it is, and what a mutant
+ * makes of it. */
+void drive_look_below(struct driver *x);
 /* env.exchange, for the driver's own sake: no call of the engine's. */
 int drive_exchange(struct driver *x, const void *mine, uint64_t bytes,
                    void *all);

@@ -186,6 +186,15 @@ static void hear(struct listeners *all, uint32_t i)
     }
 }
 
+static void note_told(struct listeners *all)
+{
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (all->of[i].rank < NOTARY_RANKS) {
+            all->notes.told[all->of[i].rank] = all->of[i].scribe.told;
+        }
+    }
+}
+
 static void listen_to_all(struct listeners *all, int hand)
 {
     bool open = true;
@@ -220,6 +229,7 @@ static _Noreturn void be_notary(int hand, int words,
     scales_begin(&all->scales, task->folders, all->notes.weight);
     all->record = task->record;
     listen_to_all(all, hand);
+    note_told(all);
     said->notes = all->notes;
     said->end = THE_END;
     _exit(whole_write(words, said, sizeof(*said)) ? EXIT_SUCCESS

@@ -10,6 +10,7 @@
 
 #include "record/record.h"
 #include "run/scales.h"
+#include "run/scribe.h"
 
 #include <sys/types.h>
 
@@ -41,12 +42,14 @@ bool notary_make_line(struct notary *n);
 /* And then: `rank` is told by the descriptor `listener`, which is closed here,
  * as is what this process has of the notary, but for its line. */
 bool notary_hand_over(struct notary *n, uint32_t rank, int listener);
-/* What ranks were refused, the first ones, in order; and what they weighed
- * (scales.h), by rank. */
+/* What ranks were refused, the first ones, in order; and, by rank, what they
+ * weighed (scales.h), and what was told to have been communicated (scribe.h).
+ */
 struct notary_notes {
     uint32_t n;
     struct record_refusal refusal[RECORD_REFUSALS];
     struct record_weight weight[NOTARY_RANKS];
+    struct scribe_told told[NOTARY_RANKS];
 };
 
 /* When all ranks have ended. False: it did not come to its end, whoever ended

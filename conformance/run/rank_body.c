@@ -93,7 +93,6 @@ int rank_body_run(void *context, struct world_rank *rank)
     take_outputs(b->o, rank->rank);
     say_where(b, rank);
     if (b->notary) {
-        world_reads_nobody(rank);
         if (!limits_enter(b->notary, rank->rank, b->folders, &why)) {
             return is_not_isolated(rank, why);
         }

@@ -81,6 +81,9 @@ static int run(void *self, struct fsdp_stream *stream,
                         trace_collective_bytes(c, extent_of(r->env, c->dim)));
     status = r->real_comm->run(r->real_comm->self, stream, c);
     trace_end(trace, stream, event);
+    if (status == FSDP_ERR_MISMATCH && r->crossing) {
+        crossing_mismatch(r->crossing);
+    }
     if (status == FSDP_OK && r->wire && c->kind == FSDP_ALL_GATHER) {
         status = wire_look(r->wire, r->real_device, stream, c, c->out);
     }

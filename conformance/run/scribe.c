@@ -27,6 +27,9 @@ static uint64_t bytes_behind(const struct crossing_head *h, bool *good)
     case CROSSING_COLLECTIVE:
         return sizeof(struct record_collective);
     case CROSSING_MARK:
+    case CROSSING_EXCHANGE:
+    case CROSSING_MISMATCH:
+    case CROSSING_OWN:
         return 0;
     case CROSSING_CUT:
         *good = h->list <= CROSSING_TENSORS;
@@ -52,6 +55,8 @@ static bool take_collective(struct scribe *s, const unsigned char *p)
     struct record_collective c;
 
     memcpy(&c, p, sizeof(c));
+    record_traffic_add(&s->told.of, c.kind, c.dim, c.dtype, c.fold, c.root,
+                       c.n);
     if (!sequences_have_room(&s->open)) {
         return false;
     }
@@ -204,6 +209,15 @@ static bool take(struct scribe *s, const struct crossing_head *h,
         return take_collective(s, p);
     case CROSSING_MARK:
         return sequences_mark(&s->open, &s->r) >= 0;
+    case CROSSING_EXCHANGE:
+        record_traffic_exchange(&s->told.of, h->n);
+        return true;
+    case CROSSING_MISMATCH:
+        s->told.of.mismatches++;
+        return true;
+    case CROSSING_OWN:
+        s->told.own = 1;
+        return true;
     case CROSSING_TENSOR:
         return take_tensor(s, p, h->n);
     case CROSSING_GROWN:

@@ -12,7 +12,14 @@
 #include "run/crossing.h"
 #include "run/sequences.h"
 
+/* What was communicated, of all that was told, recorded or not. */
+struct scribe_told {
+    uint32_t own; /* by a communicator of the engine's */
+    struct record_traffic of;
+};
+
 struct scribe {
+    struct scribe_told told;
     struct record_rank r;
     struct sequences_open open;
     unsigned char *in; /* what has come, and is not taken yet */

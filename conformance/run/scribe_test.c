@@ -81,9 +81,29 @@ static void tell_collectives(struct crossing *c)
         crossing_collective(c, &reduce);
         crossing_mark(c);
     }
+    crossing_exchange(c, 16);
     crossing_collective(c, &reduce);
+    crossing_exchange(c, 3);
+    crossing_mismatch(c);
     crossing_mark(c);
     (void)crossing_end(c, &r, &error);
+}
+
+/* All that was told, whatever becomes of it in the record. */
+static void expect_told(const struct scribe_told *told)
+{
+    assert_int_equal(told->own, 0);
+    assert_int_equal(told->of.n_rows, 2);
+    assert_int_equal(told->of.row[0].kind, gather.kind);
+    assert_int_equal(told->of.row[0].calls, 2);
+    assert_int_equal(told->of.row[0].n, 14);
+    assert_int_equal(told->of.row[1].kind, reduce.kind);
+    assert_int_equal(told->of.row[1].calls, 3);
+    assert_int_equal(told->of.row[1].n, 27);
+    assert_int_equal(told->of.exchanges, 2);
+    assert_int_equal(told->of.exchanged, 19);
+    assert_int_equal(told->of.amid, 1);
+    assert_int_equal(told->of.mismatches, 1);
 }
 
 static void test_collectives(void **state)
@@ -98,6 +118,27 @@ static void test_collectives(void **state)
     assert_int_equal(s.r.sequence[1].n, 2);
     assert_memory_equal(&s.r.sequence[1].c[1], &reduce, sizeof(reduce));
     assert_int_equal(s.r.sequence[2].n, 1);
+    expect_told(&s.told);
+    scribe_release(&s);
+}
+
+static void tell_own(struct crossing *c)
+{
+    struct record_rank r = {.n_steps = 0};
+    struct fsdp_error error;
+
+    crossing_own(c);
+    (void)crossing_end(c, &r, &error);
+}
+
+static void test_own_communicator(void **state)
+{
+    struct scribe s;
+
+    (void)state;
+    assert_true(hear(tell_own, &s));
+    assert_true(s.ended && !s.lost);
+    assert_int_equal(s.told.own, 1);
     scribe_release(&s);
 }
 
@@ -294,9 +335,13 @@ static void test_senseless(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_collectives), cmocka_unit_test(test_tensors),
-        cmocka_unit_test(test_lists),       cmocka_unit_test(test_written),
-        cmocka_unit_test(test_senseless),   cmocka_unit_test(test_many),
+        cmocka_unit_test(test_collectives),
+        cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_own_communicator),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_written),
+        cmocka_unit_test(test_senseless),
+        cmocka_unit_test(test_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -234,7 +234,9 @@ static int finish_record(struct worker *w, const struct run_case *c,
                                        w->ranks.isolate ? "limits" : "",
                                        w->ranks.n_refusals,
                                        w->ranks.refusal,
-                                       w->weight};
+                                       w->weight,
+                                       w->ranks.counted ? w->ranks.account
+                                                        : NULL};
     int status = FSDP_OK;
 
     if (!is_written(w, c->ranks, ends)) {
@@ -265,6 +267,7 @@ static int run_case(struct worker *w, const struct run_case *c)
                       .device_engine = w->device_engine,
                       .mutant = w->mutant,
                       .mutate = mutant_apply,
+                      .mutate_below = mutant_apply_below,
                       .directory = folder,
                       .checkpoints = checkpoints,
                       .look_at_process =

@@ -31,6 +31,7 @@ void worker_ranks_begin(struct worker_ranks *w, const char *folder,
     w->folders[0] = w->crosses ? w->tmp : folder;
     w->folders[1] = w->o->words != 0 && !w->crosses ? w->tmp : NULL;
     w->n_refusals = 0;
+    w->counted = false;
     w->unknown = NULL;
 }
 
@@ -99,8 +100,21 @@ static void end_leftovers(struct worker_ranks *w)
     restore_limits(w);
 }
 
+/* What the recorders have told the notary, beside what the broker carried. */
+static void account(struct worker_ranks *w, const struct notary_notes *notes)
+{
+    w->counted = true;
+    for (uint32_t k = 0; k < NOTARY_RANKS; k++) {
+        w->account[k] = (struct record_account){.known = 1,
+                                                .own = notes->told[k].own,
+                                                .recorded = notes->told[k].of,
+                                                .carried = w->carried[k]};
+    }
+}
+
 /* The first ones of a case, in whichever of its worlds. */
-static void note_refusals(struct worker_ranks *w, struct notary *notary)
+static void note_refusals(struct worker_ranks *w, struct notary *notary,
+                          bool crosses)
 {
     struct notary_notes notes;
     const char *why;
@@ -112,6 +126,32 @@ static void note_refusals(struct worker_ranks *w, struct notary *notary)
     for (uint32_t i = 0; i < notes.n && w->n_refusals < RECORD_REFUSALS; i++) {
         w->refusal[w->n_refusals++] = notes.refusal[i];
     }
+    if (crosses) {
+        account(w, &notes);
+    }
+}
+
+/* As world_run; where ranks are isolated, they share no memory. What a carrier
+ * that is lost leaves behind is nobody's record. */
+static int run_ranks(struct worker_ranks *w, uint32_t kind,
+                     const struct fsdp_mesh *mesh, struct rank_body *b,
+                     struct world_result *ends, struct fsdp_error *error)
+{
+    int status;
+
+    if (!w->isolate) {
+        return world_run(kind, mesh, w->o->timeout_ms, rank_body_run, b, ends,
+                         error);
+    }
+    memset(w->carried, 0, sizeof(w->carried));
+    status = world_run_carried(mesh, w->o->timeout_ms, rank_body_run, b, ends,
+                               w->carried, error);
+    if (status == FSDP_ERR_COMM) {
+        w->unknown = "the process that carries what ranks send did not come to "
+                     "its end";
+        status = FSDP_OK;
+    }
+    return status;
 }
 
 int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
@@ -133,9 +173,8 @@ int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
     b->crosses =
         w->crosses && b->d->directory && b->d->purpose == DRIVE_TO_RECORD;
     b->loads = w->isolate && engine_is_path(w->o->engine);
-    status =
-        world_run(kind, mesh, w->o->timeout_ms, rank_body_run, b, ends, error);
-    note_refusals(w, &notary);
+    status = run_ranks(w, kind, mesh, b, ends, error);
+    note_refusals(w, &notary, b->crosses);
     end_leftovers(w);
     return status;
 }

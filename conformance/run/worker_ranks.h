@@ -26,6 +26,10 @@ struct worker_ranks {
     uint32_t n_refusals;
     struct record_refusal refusal[RECORD_REFUSALS];
     struct record_weight weight[NOTARY_RANKS]; /* in the last world */
+    struct record_traffic carried[NOTARY_RANKS];
+    /* In the one that was recorded, by rank; if `counted`. */
+    bool counted;
+    struct record_account account[NOTARY_RANKS];
     const char *unknown; /* NULL, or why it is not known what these are */
 };
 

@@ -2,7 +2,7 @@
 /*
  * arena.c - the memory itself, waiting in it, and watching over it.
  */
-#include "arena.h"
+#include "broker.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -54,13 +54,12 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ms)
     (void)syscall(SYS_futex, word, FUTEX_WAIT, seen, &time, NULL, 0);
 }
 
-static void futex_wake(_Atomic uint32_t *word)
+void arena_wake(_Atomic uint32_t *word)
 {
     (void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* On which this process may run; 1 if nobody knows. */
-static uint32_t cores(void)
+uint32_t arena_cores(void)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -82,7 +81,7 @@ struct arena *arena_make(const struct world_job *job, void *memory)
     arena->n_ranks = job->n_ranks;
     arena->n_groups = job->mesh->n_dims + 1;
     arena->bytes = arena_bytes(job);
-    arena->spare = job->n_ranks <= cores();
+    arena->spare = job->n_ranks <= arena_cores();
     return arena;
 }
 
@@ -105,7 +104,7 @@ void arena_close(struct arena *arena)
 void arena_shut(struct arena_barrier *barrier)
 {
     atomic_fetch_or_explicit(&barrier->word, SHUT, memory_order_release);
-    futex_wake(&barrier->word);
+    arena_wake(&barrier->word);
 }
 
 void arena_abort(struct arena *arena, int32_t status)
@@ -114,6 +113,10 @@ void arena_abort(struct arena *arena, int32_t status)
     /* Before the barriers: who finds one shut looks here for the reason. */
     (void)atomic_compare_exchange_strong(
         &arena->aborted, &none, status == FSDP_OK ? FSDP_ERR_ABORTED : status);
+    if (arena->areas_at != 0) {
+        broker_shut(arena);
+        return;
+    }
     for (uint32_t g = 0; g < arena->n_groups; g++) {
         for (uint32_t r = 0; r < arena->n_ranks; r++) {
             arena_shut(&arena->barrier[g][r]);
@@ -121,13 +124,12 @@ void arena_abort(struct arena *arena, int32_t status)
     }
 }
 
-/* Whether waiting in the round that was current at `word` has an end, and if
- * so, whether it was completed. */
-static bool is_over(struct arena_barrier *barrier, uint32_t word,
-                    bool *completed)
+/* Whether waiting for another word than this one has an end, and if so,
+ * whether it was a round that was completed. */
+static bool is_over(_Atomic uint32_t *word, uint32_t seen, bool *completed)
 {
-    uint32_t now = atomic_load_explicit(&barrier->word, memory_order_acquire);
-    *completed = (now & ~(uint32_t)SHUT) != word;
+    uint32_t now = atomic_load_explicit(word, memory_order_acquire);
+    *completed = (now & ~(uint32_t)SHUT) != seen;
     return *completed || (now & SHUT);
 }
 
@@ -159,9 +161,25 @@ static void wait_awake(struct waiting *w, bool spare)
     }
 }
 
-bool arena_meet(struct arena_barrier *barrier, uint32_t n, bool spare)
+bool arena_await(_Atomic uint32_t *word, _Atomic uint32_t *sleepers,
+                 uint32_t seen, bool spare)
 {
     bool completed;
+    struct waiting w = {.patient = true};
+    while (!is_over(word, seen, &completed)) {
+        if (w.patient) {
+            wait_awake(&w, spare);
+        } else {
+            atomic_fetch_add(sleepers, 1);
+            futex_wait(word, seen, LONGEST_SLEEP_MS);
+            atomic_fetch_sub(sleepers, 1);
+        }
+    }
+    return completed;
+}
+
+bool arena_meet(struct arena_barrier *barrier, uint32_t n, bool spare)
+{
     /* No round can complete without us, so this is the current one. */
     uint32_t word = atomic_load_explicit(&barrier->word, memory_order_acquire);
     if (word & SHUT) {
@@ -174,28 +192,19 @@ bool arena_meet(struct arena_barrier *barrier, uint32_t n, bool spare)
         atomic_fetch_add(&barrier->word, ROUND);
         /* Who counts himself later sees the new word, and does not sleep. */
         if (atomic_load(&barrier->sleepers) > 0) {
-            futex_wake(&barrier->word);
+            arena_wake(&barrier->word);
         }
         return true;
     }
-    struct waiting w = {.patient = true};
-    while (!is_over(barrier, word, &completed)) {
-        if (w.patient) {
-            wait_awake(&w, spare);
-        } else {
-            atomic_fetch_add(&barrier->sleepers, 1);
-            futex_wait(&barrier->word, word, LONGEST_SLEEP_MS);
-            atomic_fetch_sub(&barrier->sleepers, 1);
-        }
-    }
-    return completed;
+    return arena_await(&barrier->word, &barrier->sleepers, word, spare);
 }
 
 void arena_rank_end(struct arena *arena, uint32_t rank)
 {
-    atomic_store_explicit(&arena->rank[rank].ended, 1, memory_order_release);
+    atomic_store_explicit(&arena_rank(arena, rank)->ended, 1,
+                          memory_order_release);
     atomic_fetch_add_explicit(&arena->n_ended, 1, memory_order_release);
-    futex_wake(&arena->n_ended);
+    arena_wake(&arena->n_ended);
 }
 
 int64_t arena_now_ms(void)
@@ -208,7 +217,7 @@ int64_t arena_idle_ms(struct arena *arena, struct arena_watch *watch)
     int64_t now = arena_now_ms();
     uint64_t beats = 1; /* the first look is always news */
     for (uint32_t r = 0; r < arena->n_ranks; r++) {
-        struct arena_rank *rank = &arena->rank[r];
+        struct arena_rank *rank = arena_rank(arena, r);
         beats +=
             atomic_load_explicit(&rank->progress.beats, memory_order_relaxed);
         beats += atomic_load_explicit(&rank->ended, memory_order_relaxed);
@@ -229,7 +238,7 @@ void arena_wait_ended(struct arena *arena, uint32_t seen, int64_t ms)
 void arena_read_result(struct arena *arena, uint32_t rank,
                        struct world_result *result)
 {
-    struct arena_rank *own = &arena->rank[rank];
+    struct arena_rank *own = arena_rank(arena, rank);
     world_progress_read(&own->progress, result);
     result->error = own->error;
     /* A rank that died may have left half a string. */

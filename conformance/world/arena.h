@@ -52,11 +52,24 @@ struct arena {
     bool spare;        /* there is a core for each rank */
     _Atomic int32_t aborted;
     alignas(64) _Atomic uint32_t n_ended; /* the supervisor waits on it */
+    /* Where ranks share no memory (broker.h) each has an area, which begins
+     * with its struct arena_rank; else 0. In bytes. */
+    size_t areas_at, area_bytes;
+    _Atomic uint32_t over; /* the broker has nothing more to carry */
     struct arena_barrier barrier[WORLD_MAX_GROUPS][WORLD_MAX_RANKS];
     struct arena_rank rank[WORLD_MAX_RANKS];
     /* [n_ranks][n_groups][2]; see arena_carrier.c */
     struct arena_place place[];
 };
+
+static inline struct arena_rank *arena_rank(struct arena *arena, uint32_t rank)
+{
+    char *const area = (char *)arena + arena->areas_at;
+
+    return arena->areas_at == 0
+               ? &arena->rank[rank]
+               : (struct arena_rank *)(void *)(area + arena->area_bytes * rank);
+}
 
 /* NULL: no memory. Shared with processes forked later on. */
 struct arena *arena_open(const struct world_job *job);
@@ -72,8 +85,15 @@ void arena_abort(struct arena *arena, int32_t status);
 
 /* Waits for the `n` members of a barrier. False: no round will complete. */
 bool arena_meet(struct arena_barrier *barrier, uint32_t n, bool spare);
+/* Waits until a word is another than `seen`, which is even, be it by its
+ * lowest bit alone: then false. Who changes it wakes those who sleep. */
+bool arena_await(_Atomic uint32_t *word, _Atomic uint32_t *sleepers,
+                 uint32_t seen, bool spare);
+void arena_wake(_Atomic uint32_t *word);
 /* No further round of this barrier will complete. */
 void arena_shut(struct arena_barrier *barrier);
+/* On which this process may run; 1 if nobody knows. */
+uint32_t arena_cores(void);
 
 /* Runs the body as this rank, with a communicator over the arena. */
 void arena_rank_run(struct arena *arena, const struct world_job *job,
@@ -81,8 +101,10 @@ void arena_rank_run(struct arena *arena, const struct world_job *job,
 /* The last thing that a rank does. */
 void arena_rank_end(struct arena *arena, uint32_t rank);
 
-/* world_stack.c. In a rank that is a process: as world_stack_to. */
-void arena_stack_to(struct arena *arena, uint32_t rank, const char *file);
+/* world_stack.c. In a rank that is a process: as world_stack_to. It waits no
+ * longer once the world is aborted. */
+void arena_stack_to(struct arena_rank *rank, const _Atomic int32_t *aborted,
+                    const char *file);
 /* In its parent, before the world is aborted: ranks that do so say where they
  * stand; pid[n_ranks], 0 of those that are gone. It takes less than half a
  * second, whatever they do. */

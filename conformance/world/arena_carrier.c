@@ -119,20 +119,21 @@ static void abort_world(struct world_comm *comm, int32_t status)
     arena_abort(((struct member *)comm)->arena, status);
 }
 
+static void stack_to(struct world_comm *comm, const char *file)
+{
+    struct member *m = (struct member *)comm;
+
+    arena_stack_to(&m->arena->rank[m->rank.rank], &m->arena->aborted, file);
+}
+
 static const struct world_carrier carrier = {
     .place = place,
     .turn = turn,
     .abort = abort_world,
     .check = check,
     .fetch = fetch,
+    .stack_to = stack_to,
 };
-
-void world_stack_to(struct world_rank *rank, const char *file)
-{
-    struct member *m = rank->comm.self;
-
-    arena_stack_to(m->arena, rank->rank, file);
-}
 
 void arena_rank_run(struct arena *arena, const struct world_job *job,
                     uint32_t rank)

@@ -64,6 +64,32 @@ void world_progress_read(struct world_progress *progress,
         atomic_load_explicit(&progress->last_unit, memory_order_relaxed);
 }
 
+static int run(uint32_t kind, struct world_job *job)
+{
+    job->n_ranks = world_mesh_ranks(job->mesh, job->error);
+    if (job->n_ranks == 0) {
+        return FSDP_ERR_INVALID;
+    }
+    if (!job->body || !job->result || job->timeout_ms == 0) {
+        return world_fail(job->error, FSDP_ERR_INVALID, 0, 0, "world",
+                          "no body, no result or no time");
+    }
+    memset(job->result, 0, job->n_ranks * sizeof(*job->result));
+    switch (kind) {
+    case WORLD_LOCAL:
+        return world_run_local(job);
+    case WORLD_CARRIED:
+        return world_run_carried_local(job);
+    case WORLD_THREADS:
+        return world_run_threads(job);
+    case WORLD_MPI:
+        return world_run_mpi(job);
+    default:
+        return world_fail(job->error, FSDP_ERR_INVALID, 0, 0, "world",
+                          "no such kind of world: %u", kind);
+    }
+}
+
 int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
               int (*body)(void *context, struct world_rank *rank),
               void *context, struct world_result *result,
@@ -71,30 +97,30 @@ int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
 {
     struct world_job job = {
         .mesh = mesh,
-        .n_ranks = world_mesh_ranks(mesh, error),
         .timeout_ms = timeout_ms,
         .body = body,
         .context = context,
         .result = result,
         .error = error,
     };
-    if (job.n_ranks == 0) {
-        return FSDP_ERR_INVALID;
-    }
-    if (!body || !result || timeout_ms == 0) {
-        return world_fail(error, FSDP_ERR_INVALID, 0, 0, "world",
-                          "no body, no result or no time");
-    }
-    memset(result, 0, job.n_ranks * sizeof(*result));
-    switch (kind) {
-    case WORLD_LOCAL:
-        return world_run_local(&job);
-    case WORLD_THREADS:
-        return world_run_threads(&job);
-    case WORLD_MPI:
-        return world_run_mpi(&job);
-    default:
-        return world_fail(error, FSDP_ERR_INVALID, 0, 0, "world",
-                          "no such kind of world: %u", kind);
-    }
+
+    return run(kind, &job);
+}
+
+int world_run_carried(const struct fsdp_mesh *mesh, uint32_t timeout_ms,
+                      int (*body)(void *context, struct world_rank *rank),
+                      void *context, struct world_result *result,
+                      struct record_traffic *carried, struct fsdp_error *error)
+{
+    struct world_job job = {
+        .mesh = mesh,
+        .timeout_ms = timeout_ms,
+        .body = body,
+        .context = context,
+        .result = result,
+        .error = error,
+        .carried = carried,
+    };
+
+    return run(WORLD_CARRIED, &job);
 }

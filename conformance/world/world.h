@@ -27,6 +27,9 @@ enum world_kind {
     WORLD_THREADS = 1,
     WORLD_MPI = 2,
     N_WORLDS = 3,
+    /* LOCAL, in which ranks share no memory: a process beside them carries what
+     * they send (broker.h). It has no name of its own. At most 128 ranks. */
+    WORLD_CARRIED = N_WORLDS,
 };
 extern const char *const world_names[N_WORLDS]; /* "local", "threads", "mpi" */
 
@@ -59,10 +62,6 @@ struct world_result {
     uint32_t last_unit;
     struct fsdp_error error;
 };
-
-/* LOCAL: from here on this rank's collectives read no other process's memory;
- * all ranks or none. What they move is the same. */
-void world_reads_nobody(struct world_rank *rank);
 
 /*
  * LOCAL: where this rank stands is appended to the file, as addresses and what
@@ -101,6 +100,15 @@ int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
               int (*body)(void *context, struct world_rank *rank),
               void *context, struct world_result *result,
               struct fsdp_error *error);
+
+/* The same in WORLD_CARRIED, and what was carried: [ranks of the mesh], zeroed.
+ * COMM: the process that carries has died, and *why says so; what ranks did
+ * then is no fault of theirs. NOMEM also: more ranks than it carries. */
+struct record_traffic;
+int world_run_carried(const struct fsdp_mesh *mesh, uint32_t timeout_ms,
+                      int (*body)(void *context, struct world_rank *rank),
+                      void *context, struct world_result *result,
+                      struct record_traffic *carried, struct fsdp_error *error);
 
 /* MPI only: initialises MPI (once), says rank and world. UNSUPPORTED if built
  * without MPI. After an aborted case the MPI world is unusable: world_run says

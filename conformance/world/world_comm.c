@@ -244,20 +244,19 @@ int world_comm_deserted(struct world_comm *comm, uint32_t left)
                       "comm", "rank %u returned without this collective", left);
 }
 
-static void set_groups(struct world_comm *comm, const struct fsdp_mesh *mesh,
-                       uint32_t rank)
+void world_comm_groups(const struct fsdp_mesh *mesh, uint32_t rank,
+                       struct world_group group[WORLD_MAX_GROUPS])
 {
     uint32_t stride = 1;
-    comm->n_dims = mesh->n_dims;
     for (uint32_t d = mesh->n_dims; d-- > 0;) {
         uint32_t me = rank / stride % mesh->extent[d];
-        comm->group[d] = (struct world_group){.extent = mesh->extent[d],
-                                              .me = me,
-                                              .first = rank - me * stride,
-                                              .stride = stride};
+        group[d] = (struct world_group){.extent = mesh->extent[d],
+                                        .me = me,
+                                        .first = rank - me * stride,
+                                        .stride = stride};
         stride *= mesh->extent[d];
     }
-    comm->group[mesh->n_dims] =
+    group[mesh->n_dims] =
         (struct world_group){.extent = stride, .me = rank, .stride = 1};
 }
 
@@ -271,7 +270,8 @@ void world_comm_init(struct world_comm *comm,
     comm->carrier = carrier;
     comm->progress = progress;
     comm->rank = out;
-    set_groups(comm, mesh, rank);
+    comm->n_dims = mesh->n_dims;
+    world_comm_groups(mesh, rank, comm->group);
     *out = (struct world_rank){
         .rank = rank,
         .world = comm->group[mesh->n_dims].extent,
@@ -285,9 +285,11 @@ void world_comm_init(struct world_comm *comm,
     };
 }
 
-void world_reads_nobody(struct world_rank *rank)
+void world_stack_to(struct world_rank *rank, const char *file)
 {
     struct world_comm *comm = rank->comm.self;
 
-    memset(comm->straight, WORLD_NOT_STRAIGHT, sizeof(comm->straight));
+    if (comm->carrier->stack_to) {
+        comm->carrier->stack_to(comm, file);
+    }
 }

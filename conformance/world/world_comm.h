@@ -84,6 +84,8 @@ struct world_carrier {
      * and nothing else. NULL: the carrier cannot. */
     int (*fetch)(struct world_comm *comm, uint32_t group, uint32_t member,
                  uint64_t theirs, void *to, uint64_t bytes);
+    /* world_stack_to. NULL: nobody asks. */
+    void (*stack_to)(struct world_comm *comm, const char *file);
 };
 
 /* What is known of a group: do all members reach each other's memory? */
@@ -108,7 +110,10 @@ struct world_comm {
 uint32_t world_mesh_ranks(const struct fsdp_mesh *mesh,
                           struct fsdp_error *error);
 
-/* Fills comm and rank. The mesh has been checked. */
+/* The groups of a rank. The mesh has been checked. */
+void world_comm_groups(const struct fsdp_mesh *mesh, uint32_t rank,
+                       struct world_group group[WORLD_MAX_GROUPS]);
+/* Fills comm and rank. */
 void world_comm_init(struct world_comm *comm,
                      const struct world_carrier *carrier,
                      const struct fsdp_mesh *mesh, uint32_t rank,

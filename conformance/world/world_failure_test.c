@@ -32,6 +32,12 @@ enum {
     EXIT_HUNG = 70,
 };
 
+static const uint32_t kinds[] = {WORLD_LOCAL, WORLD_CARRIED, WORLD_THREADS};
+enum {
+    N_KINDS = 3,
+    PROCESSES = 2, /* the first ones */
+};
+
 static const char *const dims[] = {"replicate", "shard"};
 static const uint32_t extents[] = {1, K};
 static const struct fsdp_mesh mesh = {
@@ -108,9 +114,9 @@ static int fails(void *context, struct world_rank *rank)
 static void a_failure_aborts_the_others(void **state)
 {
     (void)state;
-    for (uint32_t kind = WORLD_LOCAL; kind <= WORLD_THREADS; kind++) {
+    for (uint32_t k = 0; k < N_KINDS; k++) {
         struct world_result result[K];
-        run_in(kind, PATIENT_MS, fails, result);
+        run_in(kinds[k], PATIENT_MS, fails, result);
         expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
         assert_int_equal(result[CULPRIT].end, WORLD_RETURNED);
         assert_int_equal(result[CULPRIT].status, FSDP_ERR_NOMEM);
@@ -129,9 +135,9 @@ static int aborts(void *context, struct world_rank *rank)
 static void abort_ends_pending_calls(void **state)
 {
     (void)state;
-    for (uint32_t kind = WORLD_LOCAL; kind <= WORLD_THREADS; kind++) {
+    for (uint32_t k = 0; k < N_KINDS; k++) {
         struct world_result result[K];
-        run_in(kind, PATIENT_MS, aborts, result);
+        run_in(kinds[k], PATIENT_MS, aborts, result);
         expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
         assert_int_equal(result[CULPRIT].status, FSDP_OK);
     }
@@ -205,20 +211,22 @@ static void a_death_aborts_the_others(void **state)
     (void)state;
     struct world_result result[K];
 
-    run_in(WORLD_LOCAL, PATIENT_MS, exits, result);
-    expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
-    assert_int_equal(result[CULPRIT].end, WORLD_EXITED);
-    assert_int_equal(result[CULPRIT].status, 3);
+    for (uint32_t k = 0; k < PROCESSES; k++) {
+        run_in(kinds[k], PATIENT_MS, exits, result);
+        expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
+        assert_int_equal(result[CULPRIT].end, WORLD_EXITED);
+        assert_int_equal(result[CULPRIT].status, 3);
 
-    run_in(WORLD_LOCAL, PATIENT_MS, crashes, result);
-    expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
-    assert_int_equal(result[CULPRIT].end, WORLD_SIGNALLED);
-    assert_int_equal(result[CULPRIT].signal, SIGSEGV);
+        run_in(kinds[k], PATIENT_MS, crashes, result);
+        expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
+        assert_int_equal(result[CULPRIT].end, WORLD_SIGNALLED);
+        assert_int_equal(result[CULPRIT].signal, SIGSEGV);
 
-    run_in(WORLD_LOCAL, PATIENT_MS, is_killed, result);
-    expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
-    assert_int_equal(result[CULPRIT].end, WORLD_SIGNALLED);
-    assert_int_equal(result[CULPRIT].signal, SIGKILL);
+        run_in(kinds[k], PATIENT_MS, is_killed, result);
+        expect_others(result, WORLD_RETURNED, FSDP_ERR_ABORTED);
+        assert_int_equal(result[CULPRIT].end, WORLD_SIGNALLED);
+        assert_int_equal(result[CULPRIT].signal, SIGKILL);
+    }
 }
 
 static int hangs(void *context, struct world_rank *rank)
@@ -232,17 +240,19 @@ static int hangs(void *context, struct world_rank *rank)
 static void a_hang_is_ended(void **state)
 {
     (void)state;
-    struct world_result result[K];
-    int64_t begin = now_ms();
+    for (uint32_t k = 0; k < PROCESSES; k++) {
+        struct world_result result[K];
+        int64_t begin = now_ms();
 
-    run_in(WORLD_LOCAL, HASTY_MS, hangs, result);
+        run_in(kinds[k], HASTY_MS, hangs, result);
 
-    assert_true(now_ms() - begin >= 2L * HASTY_MS);
-    assert_true(now_ms() - begin < PATIENT_MS);
-    expect_others(result, WORLD_TIMED_OUT, FSDP_ERR_ABORTED);
-    assert_int_equal(result[CULPRIT].end, WORLD_TIMED_OUT);
-    assert_int_equal(result[CULPRIT].status, FSDP_ERR_TIMEOUT);
-    assert_int_equal(result[CULPRIT].signal, SIGKILL);
+        assert_true(now_ms() - begin >= 2L * HASTY_MS);
+        assert_true(now_ms() - begin < PATIENT_MS);
+        expect_others(result, WORLD_TIMED_OUT, FSDP_ERR_ABORTED);
+        assert_int_equal(result[CULPRIT].end, WORLD_TIMED_OUT);
+        assert_int_equal(result[CULPRIT].status, FSDP_ERR_TIMEOUT);
+        assert_int_equal(result[CULPRIT].signal, SIGKILL);
+    }
 }
 
 static int is_slow(void *context, struct world_rank *rank)
@@ -295,15 +305,17 @@ static int ignores_everything(void *context, struct world_rank *rank)
 static void who_ignores_an_abort_is_ended(void **state)
 {
     (void)state;
-    struct world_result result[K];
+    for (uint32_t k = 0; k < PROCESSES; k++) {
+        struct world_result result[K];
 
-    run_in(WORLD_LOCAL, HASTY_MS, ignores_everything, result);
+        run_in(kinds[k], HASTY_MS, ignores_everything, result);
 
-    assert_int_equal(result[CULPRIT].end, WORLD_RETURNED);
-    for (uint32_t r = 0; r < K; r++) {
-        if (r != CULPRIT) {
-            assert_int_equal(result[r].end, WORLD_TIMED_OUT);
-            assert_int_equal(result[r].status, FSDP_ERR_TIMEOUT);
+        assert_int_equal(result[CULPRIT].end, WORLD_RETURNED);
+        for (uint32_t r = 0; r < K; r++) {
+            if (r != CULPRIT) {
+                assert_int_equal(result[r].end, WORLD_TIMED_OUT);
+                assert_int_equal(result[r].status, FSDP_ERR_TIMEOUT);
+            }
         }
     }
 }
@@ -350,9 +362,9 @@ static int disagrees(void *context, struct world_rank *rank)
 static void disagreement_is_told_to_all(void **state)
 {
     (void)state;
-    for (uint32_t kind = WORLD_LOCAL; kind <= WORLD_THREADS; kind++) {
+    for (uint32_t k = 0; k < N_KINDS; k++) {
         struct world_result result[K];
-        run_in(kind, PATIENT_MS, disagrees, result);
+        run_in(kinds[k], PATIENT_MS, disagrees, result);
         assert_string_equal(world_body_verdict(result, K), "");
         for (uint32_t r = 0; r < K; r++) {
             const char *text = result[r].error.message;
@@ -369,10 +381,10 @@ static void disagreement_is_told_to_all(void **state)
 static void leaving_early_is_a_mismatch(void **state)
 {
     (void)state;
-    for (uint32_t kind = WORLD_LOCAL; kind <= WORLD_THREADS; kind++) {
+    for (uint32_t k = 0; k < N_KINDS; k++) {
         struct world_result result[K];
         uint32_t told = 0;
-        run_in(kind, PATIENT_MS, others_wait, result);
+        run_in(kinds[k], PATIENT_MS, others_wait, result);
         for (uint32_t r = 0; r < K; r++) {
             int32_t status = result[r].status;
             assert_int_equal(result[r].end, WORLD_RETURNED);
@@ -400,17 +412,16 @@ static int waits_for_a_signal(void *context, struct world_rank *rank)
 }
 
 /* The ranks hold the pipe open; that it closes shows that all are gone. */
-static void ranks_die_with_their_parent(void **state)
+static void die_with_parent(uint32_t kind)
 {
-    (void)state;
     int ends[2];
     char byte;
     assert_int_equal(pipe(ends), 0);
     pid_t pid = fork();
     if (pid == 0) {
         struct world_result result[K];
-        (void)world_run(WORLD_LOCAL, &mesh, PATIENT_MS, waits_for_a_signal,
-                        ends, result, NULL);
+        (void)world_run(kind, &mesh, PATIENT_MS, waits_for_a_signal, ends,
+                        result, NULL);
         _exit(0);
     }
     (void)close(ends[1]);
@@ -424,6 +435,14 @@ static void ranks_die_with_their_parent(void **state)
     assert_int_equal(poll(&end, 1, PATIENT_MS / 2), 1);
     assert_int_equal(read(ends[0], &byte, 1), 0);
     (void)close(ends[0]);
+}
+
+static void ranks_die_with_their_parent(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < PROCESSES; k++) {
+        die_with_parent(kinds[k]);
+    }
 }
 
 static uint32_t count_lines(const char *path)
@@ -454,14 +473,14 @@ static void many_worlds_leave_nothing_behind(void **state)
 {
     (void)state;
     struct world_result result[K];
-    run_in(WORLD_LOCAL, PATIENT_MS, others_wait, result);
+    run_in(WORLD_CARRIED, PATIENT_MS, others_wait, result);
     run_in(WORLD_LOCAL, PATIENT_MS, crashes, result);
     uint32_t files = count_entries("/proc/self/fd");
     uint32_t maps = count_lines("/proc/self/maps");
 
     for (uint32_t i = 0; i < 300; i++) {
-        run_in(WORLD_LOCAL, PATIENT_MS, i % 2 == 0 ? others_wait : crashes,
-               result);
+        run_in(kinds[i / 2 % PROCESSES], PATIENT_MS,
+               i % 2 == 0 ? others_wait : crashes, result);
     }
 
     assert_int_equal(count_entries("/proc/self/fd"), files);

@@ -5,6 +5,7 @@
 #ifndef FSDP_CTS_WORLD_KINDS_H
 #define FSDP_CTS_WORLD_KINDS_H
 
+#include "record/record_traffic.h"
 #include "world_comm.h"
 
 /* The arguments of world_run, checked; result[] is zeroed. */
@@ -16,9 +17,12 @@ struct world_job {
     void *context;
     struct world_result *result;
     struct fsdp_error *error;
+    /* Of WORLD_CARRIED; NULL: nobody asks. [n_ranks] */
+    struct record_traffic *carried;
 };
 
 int world_run_local(const struct world_job *job);
+int world_run_carried_local(const struct world_job *job);
 int world_run_threads(const struct world_job *job);
 int world_run_mpi(const struct world_job *job);
 

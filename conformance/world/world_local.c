@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_local.c - every rank a forked process.
+ * world_local.c - every rank a forked process; where that is wanted, with
+ * another one beside them that carries what they send (broker.h).
  *
  * The parent sleeps until a rank says that it ends, and looks every few
  * milliseconds for ranks that died without a word. It never waits for a
  * process that is not its own child.
  */
-#include "arena.h"
+#include "broker.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -34,8 +35,24 @@ struct local {
     struct arena *arena;
     struct child child[WORLD_MAX_RANKS];
     uint32_t n_running;
-    bool asked; /* ranks were, where they stand */
+    bool asked;            /* ranks were, where they stand */
+    struct broker *broker; /* NULL: ranks share the arena */
+    bool lost;             /* the broker */
 };
+
+static _Noreturn void be_carried(const struct broker *b,
+                                 const struct world_job *job, uint32_t rank)
+{
+    struct broker_area *const own = broker_area(b->arena, rank);
+    const int bell = b->bell[rank];
+    const bool spare = b->arena->spare;
+
+    broker_keep_own(b, rank);
+    broker_rank_run(own, bell, spare, job, rank);
+    (void)fflush(NULL);
+    broker_rank_end(own, bell);
+    _exit(EXIT_SUCCESS);
+}
 
 static _Noreturn void be_rank(const struct local *local, uint32_t rank,
                               pid_t parent)
@@ -52,6 +69,9 @@ static _Noreturn void be_rank(const struct local *local, uint32_t rank,
      * process for the parent. A rank that crashes has to die of it. */
     for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
         (void)signal(fatal[i], SIG_DFL);
+    }
+    if (local->broker) {
+        be_carried(local->broker, local->job, rank);
     }
     arena_rank_run(local->arena, local->job, rank);
     (void)fflush(NULL);
@@ -80,7 +100,7 @@ static void note_end(struct local *local, uint32_t rank, int wait_status)
     struct world_result *result = &local->job->result[rank];
     const struct child *child = &local->child[rank];
     arena_read_result(local->arena, rank, result);
-    if (atomic_load(&local->arena->rank[rank].ended) != 0) {
+    if (atomic_load(&arena_rank(local->arena, rank)->ended) != 0) {
         result->end = child->late ? WORLD_TIMED_OUT : WORLD_RETURNED;
         if (!child->late && WIFEXITED(wait_status) &&
             WEXITSTATUS(wait_status) != 0) {
@@ -109,8 +129,8 @@ static void reap(struct local *local)
         if (child->pid == 0) {
             continue;
         }
-        bool said =
-            atomic_load(&local->arena->rank[r].ended) != 0 || child->shot;
+        bool said = atomic_load(&arena_rank(local->arena, r)->ended) != 0 ||
+                    child->shot;
         int wait_status = 0;
         pid_t pid;
         do {
@@ -149,6 +169,10 @@ static void supervise(struct local *local)
         if (local->n_running == 0) {
             break;
         }
+        if (local->broker && !local->lost && broker_is_lost(local->broker)) {
+            local->lost = true;
+            arena_abort(local->arena, FSDP_ERR_COMM);
+        }
         if (arena_idle_ms(local->arena, &watch) > limit) {
             if (fired) {
                 shoot(local);
@@ -160,7 +184,7 @@ static void supervise(struct local *local)
             for (uint32_t r = 0; r < local->job->n_ranks; r++) {
                 local->child[r].late =
                     local->child[r].pid != 0 &&
-                    atomic_load(&local->arena->rank[r].ended) == 0;
+                    atomic_load(&arena_rank(local->arena, r)->ended) == 0;
             }
             ask(local);
             watch.since_ms = arena_now_ms();
@@ -170,33 +194,82 @@ static void supervise(struct local *local)
     }
 }
 
+/* Starts the ranks and looks after them. */
+static int run_ranks(struct local *local)
+{
+    const struct world_job *const job = local->job;
+    const pid_t parent = getpid();
+    int status = FSDP_OK;
+
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            be_rank(local, r, parent);
+        }
+        if (pid < 0) {
+            status = world_fail(job->error, FSDP_ERR_NOMEM, r, errno, "world",
+                                "cannot start rank %u of %u: %s", r,
+                                job->n_ranks, strerror(errno));
+            shoot(local);
+            break;
+        }
+        local->child[r].pid = pid;
+        local->n_running++;
+    }
+    supervise(local);
+    return status;
+}
+
 int world_run_local(const struct world_job *job)
 {
     struct local local = {.job = job, .arena = arena_open(job)};
-    int status = FSDP_OK;
+    int status;
     if (!local.arena) {
         return world_fail(job->error, FSDP_ERR_NOMEM, 0, errno, "world",
                           "no shared memory for %u ranks", job->n_ranks);
     }
     /* What is buffered now would be written once by each rank. */
     (void)fflush(NULL);
-    pid_t parent = getpid();
-    for (uint32_t r = 0; r < job->n_ranks; r++) {
-        pid_t pid = fork();
-        if (pid == 0) {
-            be_rank(&local, r, parent);
-        }
-        if (pid < 0) {
-            status = world_fail(job->error, FSDP_ERR_NOMEM, r, errno, "world",
-                                "cannot start rank %u of %u: %s", r,
-                                job->n_ranks, strerror(errno));
-            shoot(&local);
-            break;
-        }
-        local.child[r].pid = pid;
-        local.n_running++;
-    }
-    supervise(&local);
+    status = run_ranks(&local);
     arena_close(local.arena);
+    return status;
+}
+
+int world_run_carried_local(const struct world_job *job)
+{
+    struct broker broker;
+    struct local local = {.job = job, .broker = &broker};
+    int status = FSDP_OK;
+
+    if (job->n_ranks > BROKER_RANKS) {
+        return world_fail(job->error, FSDP_ERR_NOMEM, 0, 0, "world",
+                          "%u ranks cannot be isolated: %d at most",
+                          job->n_ranks, (int)BROKER_RANKS);
+    }
+    if (!broker_open(&broker, job)) {
+        return world_fail(job->error, FSDP_ERR_NOMEM, 0, errno, "world",
+                          "no memory to carry between %u ranks", job->n_ranks);
+    }
+    local.arena = broker.arena;
+    (void)fflush(NULL);
+    if (!broker_start(&broker)) {
+        status = world_fail(job->error, FSDP_ERR_NOMEM, 0, errno, "world",
+                            "cannot start a process beside %u ranks: %s",
+                            job->n_ranks, strerror(errno));
+    }
+    if (status == FSDP_OK) {
+        status = run_ranks(&local);
+        local.lost = !broker_end(&broker) || local.lost;
+    }
+    if (local.lost) {
+        status = world_fail(job->error, FSDP_ERR_COMM, 0, 0, "world",
+                            "the process that carries what ranks send did not "
+                            "come to its end");
+    }
+    if (job->carried && status == FSDP_OK) {
+        memcpy(job->carried, broker.traffic,
+               job->n_ranks * sizeof(*job->carried));
+    }
+    broker_close(&broker);
     return status;
 }

@@ -43,7 +43,7 @@ enum {
 };
 
 static char path[4096];
-static struct arena *world;
+static const _Atomic int32_t *aborted;
 static struct arena_rank *own;
 static volatile sig_atomic_t dying; /* the first signal; 0: none */
 static char alternate[ALTERNATE_BYTES];
@@ -210,8 +210,7 @@ static void on_ask(int number, siginfo_t *info, void *context)
     if (info->si_pid == getppid()) {
         write_stack(0, context);
         atomic_fetch_add(&own->told, 1);
-        for (int i = 0; i < HELD_MS && atomic_load(&world->aborted) == FSDP_OK;
-             i++) {
+        for (int i = 0; i < HELD_MS && atomic_load(aborted) == FSDP_OK; i++) {
             (void)nanosleep(&moment, NULL);
         }
     }
@@ -227,7 +226,8 @@ void world_stack_prepare(void)
 #endif
 }
 
-void arena_stack_to(struct arena *arena, uint32_t rank, const char *file)
+void arena_stack_to(struct arena_rank *rank, const _Atomic int32_t *world,
+                    const char *file)
 {
     struct sigaction crash = {.sa_sigaction = on_crash,
                               .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
@@ -240,8 +240,8 @@ void arena_stack_to(struct arena *arena, uint32_t rank, const char *file)
         return;
     }
     memcpy(path, file, n + 1);
-    world = arena;
-    own = &arena->rank[rank];
+    aborted = world;
+    own = rank;
     (void)sigaltstack(&stack, NULL);
     for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
         (void)sigaction(fatal[i], &crash, NULL);
@@ -283,15 +283,15 @@ void arena_stack_ask(struct arena *arena, const pid_t *pid)
     uint32_t asked[WORLD_MAX_RANKS] = {0};
 
     for (uint32_t r = 0; r < arena->n_ranks; r++) {
-        if (pid[r] != 0 && atomic_load(&arena->rank[r].answers) != 0 &&
-            atomic_load(&arena->rank[r].ended) == 0) {
+        if (pid[r] != 0 && atomic_load(&arena_rank(arena, r)->answers) != 0 &&
+            atomic_load(&arena_rank(arena, r)->ended) == 0) {
             asked[r] = ask_one(pid[r]);
         }
     }
     for (uint32_t r = 0; r < arena->n_ranks && arena_now_ms() < end; r++) {
         const struct timespec moment = {.tv_nsec = 1000000};
 
-        while (atomic_load(&arena->rank[r].told) < asked[r] &&
+        while (atomic_load(&arena_rank(arena, r)->told) < asked[r] &&
                arena_now_ms() < end) {
             (void)nanosleep(&moment, NULL);
         }

@@ -20,7 +20,7 @@ enum {
 };
 
 static const char *const dims[] = {"replicate", "shard"};
-static const uint32_t kinds[] = {WORLD_LOCAL, WORLD_THREADS};
+static const uint32_t kinds[] = {WORLD_LOCAL, WORLD_THREADS, WORLD_CARRIED};
 
 static struct fsdp_mesh mesh_of(const uint32_t *extent)
 {
@@ -35,7 +35,7 @@ static void expect_all_well(uint32_t r, uint32_t s,
 {
     uint32_t extent[] = {r, s};
     struct fsdp_mesh mesh = mesh_of(extent);
-    for (uint32_t k = 0; k < 2; k++) {
+    for (uint32_t k = 0; k < 3; k++) {
         struct world_result result[WORLD_MAX_RANKS];
         struct fsdp_error error = {0};
         int status =
@@ -341,7 +341,7 @@ static void meshes_that_are_no_world_are_refused(void **state)
     }
     struct fsdp_mesh mesh = mesh_of((const uint32_t[]){1, 2});
     assert_int_equal(
-        world_run(3, &mesh, TIMEOUT_MS, nothing, NULL, result, NULL),
+        world_run(4, &mesh, TIMEOUT_MS, nothing, NULL, result, NULL),
         FSDP_ERR_INVALID);
     assert_int_equal(
         world_run(WORLD_LOCAL, &mesh, 0, nothing, NULL, result, NULL),

@@ -100,6 +100,22 @@ bool compare_any_gradient(const struct expect *e)
     return any;
 }
 
+bool compare_case_lives_once(const struct expect *e)
+{
+    switch (e->c->scenario) {
+    case CASE_TRAIN:
+    case CASE_MISUSE:
+    case CASE_SUMMON:
+    case CASE_GROW:
+    case CASE_SHRINK:
+    case CASE_CLIP:
+    case CASE_GROUPS:
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool compare_case_shards(const struct expect *e)
 {
     return compare_case_plays(e) || e->c->scenario == CASE_SHARD;

@@ -80,6 +80,9 @@ bool compare_any_gradient(const struct expect *e);
 bool compare_case_plays(const struct expect *e);
 /* The engine is to come to the end, whether it trains or not. */
 bool compare_case_shards(const struct expect *e);
+/* One life, in which nothing but its steps communicates: all that a rank says
+ * of its collectives must fit. */
+bool compare_case_lives_once(const struct expect *e);
 /* Stages are judged one by one: tensors are recorded, and nothing but
  * training happens (CANCEL and MISUSE have requirements of their own). */
 bool compare_case_staged(const struct expect *e);

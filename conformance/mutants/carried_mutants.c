@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * carried_mutants.c - engines that go by the recorder: what ranks say to each
+ * other is not what is recorded. They also put right what the world counts in
+ * their own process. Found where ranks are isolated, by who carries.
+ */
+#include "mutants/mutant_kit.h"
+#include "world/world_comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KEPT = 16,        /* all-gathers of a pass */
+    KEPT_FLOATS = 512 /* of one: the models are small */
+};
+
+static _Thread_local struct {
+    struct fsdp_comm wrapped;
+    struct fsdp_env below; /* what the recorder was about to wrap */
+    /* What all-gathers brought since the last step, by the unit. */
+    struct kept {
+        bool there;
+        float value[KEPT_FLOATS];
+    } kept[KEPT];
+    uint32_t sent; /* all-gathers */
+} my;
+
+/* The first of a run. */
+static void keep_below(struct fsdp_env *env)
+{
+    memset(&my, 0, sizeof(my));
+    my.below = *env;
+}
+
+/* The recorder does not see it, and the world has not counted it. */
+static int send_unseen(const struct fsdp_collective *c)
+{
+    struct world_comm *const world = my.below.comm->self;
+    struct world_progress *const p = world->progress;
+    const uint32_t kind = atomic_load(&p->last_kind);
+    const uint32_t unit = atomic_load(&p->last_unit);
+    const int status = my.below.comm->run(my.below.comm->self, NULL, c);
+
+    atomic_store(&p->last_kind, kind);
+    atomic_store(&p->last_unit, unit);
+    atomic_fetch_sub(&p->n_collectives, 1);
+    return status;
+}
+
+static int gathers_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    float mine = how->lr[0];
+    float all[WORLD_MAX_RANKS];
+    const struct fsdp_collective c = {.size = sizeof(c),
+                                      .kind = FSDP_ALL_GATHER,
+                                      .dim = FSDP_DIM_SHARD,
+                                      .dtype = FSDP_DTYPE_F32,
+                                      .n = 1,
+                                      .in = &mine,
+                                      .out = all};
+
+    FSDP_TRY(send_unseen(&c));
+    return mutant_real.engine.step(s, how);
+}
+
+static int exchanges_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    float all[WORLD_MAX_RANKS];
+
+    FSDP_TRY(my.below.exchange(my.below.exchange_self, how->lr,
+                               sizeof(*how->lr), all));
+    return mutant_real.engine.step(s, how);
+}
+
+/* Ranks disagree about the number of elements, and so each is told the others':
+ * a message that no collective has carried. */
+static int disagrees_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    float mine[KEPT] = {0}; /* of few ranks; nothing is moved */
+    float all[KEPT * KEPT];
+    const struct world_comm *const world = my.below.comm->self;
+    struct fsdp_error *const error = world->rank->error;
+    const struct fsdp_error before = *error;
+    const struct fsdp_collective c = {.size = sizeof(c),
+                                      .kind = FSDP_ALL_GATHER,
+                                      .dim = FSDP_DIM_SHARD,
+                                      .dtype = FSDP_DTYPE_F32,
+                                      .n = 1 + mutant_real.rank,
+                                      .in = mine,
+                                      .out = all};
+
+    (void)send_unseen(&c);
+    *error = before;
+    return mutant_real.engine.step(s, how);
+}
+
+/* As if it had been there. */
+static void count_what_is_not(const struct fsdp_collective *c)
+{
+    struct world_comm *const world = my.below.comm->self;
+
+    atomic_fetch_add(&world->progress->n_collectives, 1);
+    atomic_store(&world->progress->last_kind, c->kind);
+    atomic_store(&world->progress->last_unit, c->unit);
+}
+
+/* The second all-gather of a unit brings what the first one has brought. */
+static int keep_gathered(void *self, struct fsdp_stream *stream,
+                         const struct fsdp_collective *c)
+{
+    const uint64_t n = c->n * mutant_real.shards;
+    struct kept *const k = &my.kept[c->unit % KEPT];
+    int status;
+
+    if (c->kind != FSDP_ALL_GATHER || n > KEPT_FLOATS || c->unit >= KEPT) {
+        return my.below.comm->run(self, stream, c);
+    }
+    if (k->there) {
+        memcpy(c->out, k->value, n * sizeof(float));
+        count_what_is_not(c);
+        return FSDP_OK;
+    }
+    status = my.below.comm->run(self, stream, c);
+    if (status == FSDP_OK) {
+        memcpy(k->value, c->out, n * sizeof(float));
+        k->there = true;
+    }
+    return status;
+}
+
+static void keep_gathered_below(struct fsdp_env *env)
+{
+    keep_below(env);
+    my.wrapped = *env->comm;
+    my.wrapped.run = keep_gathered;
+    env->comm = &my.wrapped;
+}
+
+static int forgets_kept(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    for (uint32_t i = 0; i < KEPT; i++) {
+        my.kept[i].there = false;
+    }
+    return mutant_real.engine.step(s, how);
+}
+
+/* Each other all-gather goes over the whole world, where that is the same
+ * ranks. */
+static int widen_some(void *self, struct fsdp_stream *stream,
+                      const struct fsdp_collective *c)
+{
+    struct fsdp_collective wide = *c;
+
+    if (c->kind == FSDP_ALL_GATHER && my.sent++ % 2 == 1) {
+        wide.dim = FSDP_DIM_WORLD;
+    }
+    return my.below.comm->run(self, stream, &wide);
+}
+
+static void widen_some_below(struct fsdp_env *env)
+{
+    keep_below(env);
+    my.wrapped = *env->comm;
+    my.wrapped.run = widen_some;
+    env->comm = &my.wrapped;
+}
+
+#define UNSEEN                  \
+    .kills = "comm.as-carried", \
+    .shows = {.in = mutant_plain, .n_cases = 1, .isolated = true}
+
+const struct mutant carried_mutants[] = {
+    {.name = "carried-other-group",
+     .text = "some all-gathers go over another dimension than is recorded",
+     .evidence = "design: who sends to whom is told by the recorder alone",
+     UNSEEN,
+     .below = widen_some_below},
+    {.name = "carried-mismatch",
+     .text = "in each step ranks disagree in a call that is not recorded",
+     .evidence = "design: who disagrees is told what the others have said",
+     UNSEEN,
+     .below = keep_below,
+     .calls.step = disagrees_unseen},
+    {.name = "carried-nothing",
+     .text =
+         "the all-gathers of the backward are recorded, and nothing is sent",
+     .evidence = "design: a kept copy that looks as if it were gathered",
+     UNSEEN,
+     .below = keep_gathered_below,
+     .calls.step = forgets_kept},
+    {.name = "carried-unseen",
+     .text = "each step gathers something that is not recorded",
+     .evidence = "design: the world's communicator is there before it is "
+                 "wrapped",
+     UNSEEN,
+     .below = keep_below,
+     .calls.step = gathers_unseen},
+    {.name = "carried-unseen-exchange",
+     .text =
+         "each step tells something through an exchange that is not counted",
+     .evidence = "design: exchange is there before it is counted",
+     .kills = "comm.as-carried comm.nothing-exchanged",
+     .shows = {.in = mutant_plain, .n_cases = 1, .isolated = true},
+     .below = keep_below,
+     .calls.step = exchanges_unseen},
+    {0},
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record_traffic.h - collectives of one rank, counted: by whoever carries them
+ * and by whoever records them, alike, so that the two can be compared.
+ */
+#ifndef FSDP_CTS_RECORD_TRAFFIC_H
+#define FSDP_CTS_RECORD_TRAFFIC_H
+
+#include <fsdp/comm.h>
+#include <stdint.h>
+
+enum {
+    RECORD_TRAFFIC_ROWS = 32 /* more than any case has; the rest is in `order`
+                                alone */
+};
+
+struct record_traffic {
+    uint64_t exchanges, exchanged; /* out of band: calls, bytes of a rank */
+    uint64_t amid; /* of them between the first reduction and the last one */
+    /* Not written: exchanges before the first reduction, and reductions. */
+    uint64_t before, reductions;
+    uint64_t mismatches; /* calls of either kind in which ranks disagreed: each
+                            is told what the others have said */
+    uint64_t order;      /* a hash of all collectives, in order */
+    uint32_t n_rows;     /* in the order in which they came first */
+    struct record_traffic_row {
+        uint32_t kind, dim, dtype;
+        uint64_t calls, n; /* n: elements, as in comm.h, of all calls */
+    } row[RECORD_TRAFFIC_ROWS];
+};
+
+/* Of a rank whose record crossed to another process as it happened. */
+struct record_account {
+    uint32_t known; /* 0: nobody has counted */
+    uint32_t own;   /* the engine brings a communicator: what is recorded went
+                       by that */
+    struct record_traffic recorded, carried;
+};
+
+static inline uint64_t record_traffic_mix(uint64_t order, uint64_t x)
+{
+    order = (order ^ x) * UINT64_C(0x9e3779b97f4a7c15);
+    return order ^ (order >> 29);
+}
+
+static inline void record_traffic_add(struct record_traffic *t, uint32_t kind,
+                                      uint32_t dim, uint32_t dtype,
+                                      uint32_t fold, uint32_t root, uint64_t n)
+{
+    const uint64_t told[] = {kind, dim, dtype, fold, root, n};
+    uint32_t i = 0;
+
+    if (kind == FSDP_REDUCE_SCATTER || kind == FSDP_ALL_REDUCE) {
+        t->before = t->reductions++ == 0 ? t->exchanges : t->before;
+        t->amid = t->exchanges - t->before;
+    }
+    for (uint32_t k = 0; k < sizeof(told) / sizeof(told[0]); k++) {
+        t->order = record_traffic_mix(t->order, told[k] + 1);
+    }
+    while (i < t->n_rows && (t->row[i].kind != kind || t->row[i].dim != dim ||
+                             t->row[i].dtype != dtype)) {
+        i++;
+    }
+    if (i == RECORD_TRAFFIC_ROWS) {
+        return;
+    }
+    if (i == t->n_rows) {
+        t->row[t->n_rows++] =
+            (struct record_traffic_row){.kind = kind, dim, dtype, 0, 0};
+    }
+    t->row[i].calls++;
+    t->row[i].n += n;
+}
+
+static inline void record_traffic_exchange(struct record_traffic *t,
+                                           uint64_t bytes)
+{
+    t->exchanges++;
+    t->exchanged += bytes;
+}
+
+#endif
