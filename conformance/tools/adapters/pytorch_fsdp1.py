@@ -287,8 +287,7 @@ class Fsdp1(Engine):
         "unshard-all", "unshard-f32", "sgd", "momentum", "adamw", "fold-any",
         "workload-mlp", "workload-linear",
         "workload-gpt", "workload-graph", "wrap-whole", "wrap-layer",
-        "wrap-pair", "wrap-size", "wrap-block", "wrap-head", "wrap-drawn",
-        "graph-own-reshard",
+        "wrap-pair", "wrap-size", "wrap-block", "wrap-head", "wrap-drawn", "graph-own-reshard",
         # Pending sums have the dtype of parameters.
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
@@ -348,10 +347,10 @@ class Fsdp1(Engine):
     @staticmethod
     def own_strategy(case, unit, name):
         """Of a unit that reshards otherwise."""
-        of_kept = {kept: whole for whole, kept in WITHOUT_RESHARD.items()}
-        if not reshards(case, unit, name in WITHOUT_RESHARD):
-            return STRATEGY[WITHOUT_RESHARD.get(name, name)]
-        return STRATEGY[of_kept.get(name, name)]
+        table = WITHOUT_RESHARD
+        if reshards(case, unit, name in table):
+            table = {kept: whole for whole, kept in table.items()}
+        return STRATEGY[table.get(name, name)]
 
     def add_options(self, parser):
         parser.add_argument("--use-orig-params", default="where-needed",
