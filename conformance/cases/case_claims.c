@@ -400,6 +400,9 @@ const struct claim known_claims[] = {
      .begins = true},
     {"wrap-", CLAIM_ADAPTER, .text = "cases of this wrap can be played",
      .begins = true},
+    {"graph-", CLAIM_ADAPTER,
+     .text = "cases of a random graph that has [this](#random-graphs)",
+     .begins = true},
     {"reshard-root", CLAIM_ADAPTER,
      .text = "a root with parameters can be resharded after its forward (cases "
              "that "

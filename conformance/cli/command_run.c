@@ -90,7 +90,7 @@ static void show(const struct arguments *a, const struct evaluate_input *e,
         textbook_print(e, &one->r, a->verbose);
     }
     shrink.failure = evaluate_first_failure(&one->r);
-    if (shrink.failure.found && a->n_seeds && !a->adapter) {
+    if (shrink.failure.found && a->n_seeds) {
         shrink_and_show(&shrink);
     }
 }

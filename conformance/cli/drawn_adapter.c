@@ -57,6 +57,7 @@ static uint32_t plain_without(const char *claim)
         uint32_t plain;
     } row[] = {
         {"workload-", SCRIPT_PLAIN_MODEL},
+        {"graph-", SCRIPT_PLAIN_MODEL},
         {"wrap-", SCRIPT_PLAIN_WRAP},
         {"reshard-root", SCRIPT_PLAIN_WRAP},
         {"divide-factor", SCRIPT_PLAIN_DIVIDE},

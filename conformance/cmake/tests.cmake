@@ -66,7 +66,8 @@ endforeach()
 foreach(name model_build_test wrap_test)
     unit(conformance/models/${name}.c LINK fsdp-models)
 endforeach()
-foreach(name case_test case_model_test case_graph_test manifest_test)
+foreach(name case_test case_model_test case_graph_test
+        case_graph_claims_test manifest_test)
     unit(conformance/cases/${name}.c LINK fsdp-cases)
 endforeach()
 foreach(name script_plain_test script_shrink_test script_docs_test)
@@ -266,6 +267,12 @@ add_test(NAME results.torchrun
     COMMAND ${here}/tools/adapters/torchrun_test.sh $<TARGET_FILE:fsdp-cts>)
 set_tests_properties(results.torchrun PROPERTIES LABELS conformance
     TIMEOUT 1800 SKIP_RETURN_CODE 77)
+
+# Random graphs, without sharding, and wrong ones.
+add_test(NAME results.graph
+    COMMAND ${here}/tools/adapters/graph_test.sh $<TARGET_FILE:fsdp-cts>)
+set_tests_properties(results.graph PROPERTIES LABELS conformance
+    TIMEOUT 900 SKIP_RETURN_CODE 77)
 
 add_test(NAME plan.pytorch
     COMMAND ${here}/tools/adapters/pytorch_describe_test.sh

@@ -7,6 +7,7 @@
  */
 #include "judge/judge_adapter.h"
 
+#include "cases/case_graph_claims.h"
 #include "cases/case_script.h"
 
 #include <stdio.h>
@@ -118,7 +119,8 @@ static bool reshards_root(const struct run_case *c)
 
     return reshards && c->keep_root == 0 &&
            (c->wrap == CASE_WRAP_WHOLE || c->wrap == CASE_WRAP_HEAD ||
-            c->wrap == CASE_WRAP_SIZE || c->wrap == CASE_WRAP_BLOCK);
+            c->wrap == CASE_WRAP_SIZE || c->wrap == CASE_WRAP_BLOCK ||
+            case_graph_has_root_unit(c));
 }
 
 /* Whether the script that the case plays has these words in its text. */
@@ -147,11 +149,16 @@ judge_adapter_claims(const struct run_case *c,
                      char list[JUDGE_ADAPTER_CLAIMS][JUDGE_CLAIM_BYTES])
 {
     const char *wrap = case_wrap_name(c->wrap);
+    const char *of_graph[CASE_GRAPH_CLAIMS];
+    const uint32_t n_of_graph = case_graph_claims(c, of_graph);
     uint32_t n = 0;
 
     (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "workload-%.16s", c->workload);
     (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "wrap-%.16s",
                    wrap ? wrap : "unknown");
+    for (uint32_t i = 0; i < n_of_graph; i++) {
+        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "%s", of_graph[i]);
+    }
     if (reshards_root(c)) {
         (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "reshard-root");
     }

@@ -35,7 +35,7 @@ bool judge_any_order(const char *claim);
  * engines in the suite's process have from the suite. Sets list[n..) and
  * returns how many there are then. */
 enum {
-    JUDGE_ADAPTER_CLAIMS = 10,
+    JUDGE_ADAPTER_CLAIMS = 18,
     JUDGE_CLAIM_BYTES = 32
 };
 uint32_t

@@ -368,6 +368,35 @@ static uint64_t graph_digest(const struct workload_model *model, uint32_t rank,
     return hash;
 }
 
+static int graph_samples(const struct workload_model *model, uint32_t rank,
+                         uint32_t step, uint32_t microbatch,
+                         int (*visit)(void *context,
+                                      const struct workload_samples *samples),
+                         void *context)
+{
+    const struct graph_model *m = model->self;
+    const uint64_t n = m->batch.samples;
+    const uint64_t w = m->graph.width;
+    float *data = calloc(2 * n * w, sizeof(*data));
+    struct workload_samples s = {"x", "F32", 2, {n, w}, data};
+    int status;
+
+    if (!data) {
+        return FSDP_ERR_NOMEM;
+    }
+    graph_data(m, step,
+               batch_first(&m->base.config, &m->batch, rank, microbatch, 0), n,
+               data, data + n * w);
+    status = visit(context, &s);
+    if (status == FSDP_OK) {
+        s.name = "target";
+        s.data = data + n * w;
+        status = visit(context, &s);
+    }
+    free(data);
+    return status;
+}
+
 static const char *const size_names[] = {"random", "ties", NULL};
 
 const struct workload workload_graph = {
@@ -389,4 +418,5 @@ const struct workload workload_graph = {
     .end = graph_end,
     .close = graph_close,
     .digest = graph_digest,
+    .samples = graph_samples,
 };

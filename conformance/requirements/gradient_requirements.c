@@ -239,7 +239,7 @@ static bool bound_holds(const struct expect *e, const struct record *r,
         if (t > 0 && !bounds_start_alike(e, r, t)) {
             return true;
         }
-        if (!compare_whole(e, r, t, t + 1, bound_of_part, f)) {
+        if (!compare_gradients(e, r, t, t + 1, bound_of_part, f)) {
             return false;
         }
     }

@@ -7,6 +7,7 @@
 #include "cases/case_model.h"
 #include "checkpoint/safetensors.h"
 #include "record/record_internal.h"
+#include "run/adapter_graph.h"
 #include "script/script.h"
 
 #include <stdio.h>
@@ -123,6 +124,7 @@ static int write_case(const char *folder, const struct run_case *c,
     }
     add_modules(&t, &model->model->model, &model->units.units);
     add_parameters(&t, &model->model->model, &model->units.units);
+    adapter_graph_add(&t, c, model->model);
     add_buffers(&t, &model->model->model);
     return record_text_save(&t, path, error);
 }
@@ -342,12 +344,6 @@ static int write_batches(const char *folder, const struct run_case *c,
     struct bundle b = {0};
     int status = FSDP_OK;
 
-    if (!m->workload->samples) {
-        return record_fail(error, FSDP_ERR_INVALID, "adapter",
-                           "workload %.15s is for engines in the suite's "
-                           "process: an adapter cannot claim it",
-                           c->workload);
-    }
     for (b.step = 0; b.step < steps; b.step++) {
         for (b.microbatch = 0; b.microbatch < c->microbatches; b.microbatch++) {
             for (b.rank = 0; b.rank < c->ranks && status == FSDP_OK; b.rank++) {

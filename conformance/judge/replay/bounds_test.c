@@ -247,6 +247,20 @@ static void tensors_that_are_missing_are_no_pass(void **state)
     assert_true(bounds_part(&x->e, &part, RECORD_FINAL, three, three, 0, &f));
 }
 
+/* As of a random graph, in a microbatch that leaves some of them alone. */
+static void what_has_no_gradient_is_not_asked_for(void **state)
+{
+    struct fixture *x = *state;
+    struct finding f = {0};
+
+    x->c.recorded_steps = 1;
+    for (uint32_t p = 0; p < x->e.model->n_parameters; p++) {
+        assert_false(holds(x, "grad.bound", &f));
+        x->e.has_gradient[p] = 0;
+    }
+    assert_true(holds(x, "grad.bound", &f));
+}
+
 static void a_bound_of_nothing_is_zero(void **state)
 {
     struct fixture *x = *state;
@@ -476,6 +490,7 @@ int main(void)
             an_evaluation_like_training_has_no_bound, setup_alike, teardown),
         TEST(a_curve_that_is_cut_is_no_pass),
         TEST(tensors_that_are_missing_are_no_pass),
+        TEST(what_has_no_gradient_is_not_asked_for),
         TEST(each_rounding_to_16_bits_has_its_eps),
         TEST(a_bound_of_nothing_is_zero),
         TEST(an_optimizer_at_rest_has_no_slack),

@@ -64,7 +64,9 @@ class Look:
         # Gradients are seen before anybody casts them (FSDP2 has leaves cast
         # theirs to the dtype that pending sums have, torch's grad_dtype), and
         # each use of a tied parameter by itself: at a view.
-        self.at_views = case.precision != "f32" or case.is_tied
+        self.at_views = case.precision != "f32" or case.is_tied or \
+            case.workload == "graph"
+        self.uses = {}  # of a parameter, whose gradients a pass gave so far
 
     def weight(self, p, w):
         """Parameter p in a forward; what the model is to compute with. What is
@@ -110,9 +112,10 @@ class Look:
         def saw(g):
             g = edited(g, edits, self.record.rank, self.case.ranks, p,
                        len(self.case.parameters))
+            use = self.uses[p] = self.uses.get(p, -1) + 1
             if recording:
-                self.record.tensor("local-gradient", step, microbatch, p, 0,
-                                   values_of(g))
+                self.record.tensor("local-gradient", step, microbatch, p,
+                                   use * g.numel(), values_of(g))
             return g if edits else None
 
         self.handles.append(w.register_hook(saw))
@@ -128,7 +131,7 @@ class Look:
     def end_pass(self):
         for handle in self.handles:
             handle.remove()
-        self.handles = []
+        self.handles, self.uses = [], {}
 
     @contextlib.contextmanager
     def agreement(self):

@@ -243,6 +243,7 @@ class Model(nn.Module):
             blocks.append(block)
         if root_unit != "none":
             self.unit_modules[root_unit] = self
+        self.order = sorted(self.unit_modules)
         self.blocks = nn.ModuleList(blocks)
         self.look, self.buffered = look, buffers_of(self, case, 0)
 
@@ -311,7 +312,7 @@ def loss_of(case, model, batch, device):
         logits = model((b["id"],))
         return F.cross_entropy(logits.flatten(0, -2),
                                         b["target"].flatten().long())
-    if case.workload == "mlp":
+    if case.workload in ("mlp", "graph"):
         return F.mse_loss(model((b["x"],)), b["target"])
     y = model(tuple(b[f"x{i}"] for i in range(len(case.parameters))))
     return (y * b["c"]).sum() / y.shape[0]

@@ -14,6 +14,7 @@ import math
 import torch
 
 from adapter_checkpoint import Resume, names_of
+from adapter_graph import GraphModel
 from adapter_job import RankRecord
 from adapter_look import Look, values_of
 from adapter_memory import BUFFER, Memory, Unmeasured
@@ -63,6 +64,11 @@ class Engine:
 
     def take_options(self, a):
         """What was given of them."""
+
+    def model(self, life):
+        """Before it is sharded."""
+        kind = GraphModel if life.case.workload == "graph" else Model
+        return kind(life.built_as, life.look, life.renamed)
 
     def optimizer(self, life):
         return make_optimizer(life.case, life.model, life.model.parameters())
@@ -127,7 +133,8 @@ class Piece:
         elif stage[-1] in "01":  # state0, loaded1
             state = life.optimizer.state.get(self.whole, {})
             values = state.get(STATES[life.case.optimizer][int(stage[-1])])
-            if values is None and life.scripted and self.whole.requires_grad:
+            if values is None and self.whole.requires_grad and (
+                    life.scripted or life.case.workload == "graph"):
                 values = torch.zeros_like(self.whole)  # torch makes them later
         return None if values is None else self.cut(values.detach())
 
@@ -258,7 +265,7 @@ class Rank:
     def begin(self, blank=False):
         """Blank: what is not loaded then is no number."""
         self.end()  # of a life before
-        plain = Model(self.built_as, self.look, self.renamed).to(self.device)
+        plain = self.engine.model(self).to(self.device)
         if self.built_as.modules is not self.case.modules:
             plain.unit_modules = {0: plain}
         blank = blank or self.deferred or self.rank0 and self.rank > 0

@@ -39,6 +39,7 @@ except ImportError:  # an earlier release: nothing is claimed of saves
     SAVED = []
 
 from adapter_checkpoint import by_parameter, has_part, names_in, names_told
+from adapter_graph import reshards
 from adapter_memory import FULL, STAGING, owned_by_flat, states_of
 from adapter_models import tie_again, weights_of
 from adapter_ranks import main
@@ -285,8 +286,8 @@ class Fsdp1(Engine):
         "hybrid-shard-zero2", "keep-root", "no-sync", "eval", "again",
         "unshard-all", "unshard-f32", "sgd", "momentum", "adamw", "fold-any",
         "workload-mlp", "workload-linear",
-        "workload-gpt", "wrap-whole", "wrap-layer", "wrap-pair", "wrap-size",
-        "wrap-block", "wrap-head",
+        "workload-gpt", "workload-graph", "wrap-whole", "wrap-layer",
+        "wrap-pair", "wrap-size", "wrap-block", "wrap-head", "wrap-drawn", "graph-own-reshard",
         # Pending sums have the dtype of parameters.
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
@@ -343,6 +344,14 @@ class Fsdp1(Engine):
         return self.replicas_by if case.strategy == "no-shard" \
             else case.strategy
 
+    @staticmethod
+    def own_strategy(case, unit, name):
+        """Of a unit that reshards otherwise."""
+        table = WITHOUT_RESHARD
+        if reshards(case, unit, name in table):
+            table = {kept: whole for whole, kept in table.items()}
+        return STRATEGY[table.get(name, name)]
+
     def add_options(self, parser):
         parser.add_argument("--use-orig-params", default="where-needed",
                             choices=("where-needed", "always", "never"))
@@ -385,7 +394,8 @@ class Fsdp1(Engine):
 
         def wrap(module, unit):
             life.look.unit = unit  # whose values are sent
-            wrapped = Fsdp(module, sharding_strategy=STRATEGY[name],
+            wrapped = Fsdp(module, sharding_strategy=self.own_strategy(
+                               case, unit, name),
                            device_mesh=self.mesh, mixed_precision=policy(case),
                            use_orig_params=self.keeps_parameters,
                            forward_prefetch=case.prefetch_forward > 0,

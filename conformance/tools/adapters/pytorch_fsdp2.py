@@ -41,6 +41,7 @@ from adapter_checkpoint import (
 from adapter_memory import (
     FULL, GRAD_FULL, GRAD_SHARD, SHARD, local, states_of,
 )
+from adapter_graph import reshards
 from adapter_models import STATES, ignored_in, tie_again, weights_of
 from adapter_ranks import main
 from adapter_script import ALL
@@ -237,6 +238,7 @@ class Fsdp2(Engine):
         "hybrid-shard", "hybrid-shard-zero2", "keep-root", "reshard-root",
         "no-sync", "eval", "again", "unshard-all", "sgd",
         "momentum", "adamw", "fold-any", "workload-mlp", "workload-linear", "workload-gpt",
+        "workload-graph", "wrap-drawn", "graph-own-reshard",
         "wrap-whole", "wrap-layer", "wrap-pair", "wrap-size", "wrap-block", "wrap-head",
         # Pending sums have the dtype of reductions.
         "bf16", "fp16", "precision-bf16", "precision-bf16r", "precision-r16a",
@@ -301,6 +303,7 @@ class Fsdp2(Engine):
     def shard(self, life, plain):
         case = life.case
         reshard = case.reshards and life.fault != "no-reshard"
+        self.order = plain.order
         self.units = plain.unit_modules
         self.knobs = {unit: {"sync": True, "all-reduce": True}
                       for unit in self.units}
@@ -315,7 +318,8 @@ class Fsdp2(Engine):
             module = plain.unit_modules[unit]
             keeps = module is plain and case.keep_root
             fully_shard(module, mesh=self.mesh, mp_policy=policy(case, unit),
-                        reshard_after_forward=reshard and not keeps, **ignored)
+                        reshard_after_forward=not keeps and
+                        reshards(case, unit, reshard), **ignored)
             for group in groups_of(module):
                 group.unit = unit
         if plain not in plain.unit_modules.values():
@@ -338,7 +342,7 @@ class Fsdp2(Engine):
     def run_ahead(self, case):
         """To the depth that the case asks for; where it asks for none, as
         FSDP2 does by itself."""
-        units = [self.units[unit] for unit in sorted(self.units)]
+        units = [self.units[unit] for unit in self.order]
         for i, module in enumerate(units):
             if case.prefetch_forward:
                 module.set_modules_to_forward_prefetch(
@@ -474,7 +478,7 @@ class Fsdp2(Engine):
             w = of_weight[p]
             rows = w.shape[0]
             block = -(-rows // case.shards)
-            row = w.numel() // rows
+            row = w.numel() // rows if rows else 0
             first = (life.rank % case.shards) * block * row
             yield Piece(p, first, w, lambda t: t.to_local().reshape(-1))
 

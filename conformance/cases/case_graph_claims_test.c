@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * case_graph_claims_test.c - what a random graph asks of an adapter: each claim
+ * of some, none of others; and of parts of a graph what can be counted by hand.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "cases/case_graph.h"
+#include "cases/case_graph_claims.h"
+
+#include <string.h>
+
+static bool wants(const struct run_case *c, const char *claim)
+{
+    const char *list[CASE_GRAPH_CLAIMS];
+    const uint32_t n = case_graph_claims(c, list);
+
+    assert_true(n <= CASE_GRAPH_CLAIMS);
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(list[i], claim) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of a thousand seeds so many ask for it at least, and so many at most. */
+static void each_is_asked_of_some(void **state)
+{
+    static const struct {
+        const char *claim;
+        uint32_t least, most;
+    } row[] = {
+        {"graph-crossing", 50, 200},     {"graph-one-way", 50, 200},
+        {"graph-many-uses", 20, 200},    {"graph-scalar", 100, 300},
+        {"graph-empty", 200, 600},       {"graph-bare-unit", 100, 400},
+        {"graph-own-reshard", 100, 400},
+    };
+    struct run_case c;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        uint32_t n = 0;
+
+        for (uint64_t seed = 1; seed <= 1000; seed++) {
+            case_graph_draw(seed, &c);
+            n += wants(&c, row[i].claim);
+        }
+        print_message("%s: %u\n", row[i].claim, n);
+        assert_in_range(n, row[i].least, row[i].most);
+    }
+}
+
+/* Nothing is asked of a case without a graph, or of the head alone. */
+static void of_little_nothing_is_asked(void **state)
+{
+    const char *list[CASE_GRAPH_CLAIMS];
+    struct run_case c;
+    struct graph g;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        case_graph_draw(seed, &c);
+        memset(c.size, 0, sizeof(c.size));
+        graph_size_text(0, c.size);
+        assert_true(case_graph_of(&c, &g));
+        assert_int_equal(g.n_modules, 2);
+        assert_false(wants(&c, "graph-crossing"));
+        assert_false(wants(&c, "graph-one-way"));
+        assert_false(wants(&c, "graph-many-uses"));
+        assert_false(wants(&c, "graph-own-reshard"));
+        assert_int_equal(case_graph_has_root_unit(&c),
+                         g.unit_of_module[0] != FSDP_NO_UNIT);
+    }
+    assert_true(case_of_id("mlp.odd.natural.full-shard.k2.flat.layer.rank.s."
+                           "sgd",
+                           &c));
+    assert_int_equal(case_graph_claims(&c, list), 0);
+    assert_false(case_graph_has_root_unit(&c));
+}
+
+/* All modules in one unit, and the root's: no two windows, nothing crosses. */
+static void one_window_crosses_none(void **state)
+{
+    struct run_case c;
+    struct graph g;
+    uint64_t bits;
+    uint32_t n = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 1000; seed++) {
+        case_graph_draw(seed, &c);
+        assert_true(graph_size_bits(c.size, &bits));
+        graph_size_text(bits & ~((uint64_t)0xff << 47), c.size);
+        if (case_graph_of(&c, &g) && g.n_units == 1) {
+            n++;
+            assert_false(wants(&c, "graph-crossing"));
+        }
+    }
+    assert_true(n > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_is_asked_of_some),
+        cmocka_unit_test(of_little_nothing_is_asked),
+        cmocka_unit_test(one_window_crosses_none),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

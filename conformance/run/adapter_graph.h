@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * adapter_graph.h - the random graph of a case, for programs of their own: what
+ * modules, units and parameters do not say of how it is computed.
+ */
+#ifndef FSDP_CTS_ADAPTER_GRAPH_H
+#define FSDP_CTS_ADAPTER_GRAPH_H
+
+#include "cases/case.h"
+#include "models/workload.h"
+
+struct record_text;
+
+/* The field "graph" of case.json, with a comma before it; nothing, if the case
+ * has none. */
+void adapter_graph_add(struct record_text *t, const struct run_case *c,
+                       const struct workload_model *model);
+
+#endif
