@@ -26,8 +26,9 @@ static void help(void)
            "part of a Markdown\npage: their verdicts, what fails in them and "
            "why, and what came of each\nrequirement. A bundle needs records, "
            "and explanations of all that fails.\nWith --releases: a table of "
-           "releases and implementations, with what fails; there\n"
-           "nothing needs an explanation.\n\n"
+           "releases and implementations, with what fails, and\n"
+           "what changed from one to the next; there nothing needs an "
+           "explanation.\n\n"
            "example:\n"
            "  fsdp-cts results bundles/* --html results.html\n"
            "\n");

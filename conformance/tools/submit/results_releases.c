@@ -174,5 +174,6 @@ int results_releases(const struct results_entry *entry, uint32_t n, FILE *out,
     if (rows == 0) {
         (void)fputs("| none | | | |\n", out);
     }
+    results_changes(entry, n, out);
     return ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
 }

@@ -23,6 +23,10 @@ int results_markdown(const struct results_entry *entry, uint32_t n, FILE *out);
  * fails where, explained or not. FORMAT: a place of the table has two; IO. */
 int results_releases(const struct results_entry *entry, uint32_t n, FILE *out,
                      struct fsdp_error *error);
+/* Of each implementation, from one of its releases to the next that is given:
+ * what begins to fail, is right again, or is no longer decided, in the cases
+ * that both have. */
+void results_changes(const struct results_entry *entry, uint32_t n, FILE *out);
 /* As a page for a browser, which needs no other file; IO. */
 int results_page(const struct results_entry *entry, uint32_t n, FILE *out);
 /* For programs: an array, an object for each submission. NOMEM, IO. */

@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""record_releases.py - releases of PyTorch, each played by the adapters.
+"""record_releases.py - releases of PyTorch, or of DeepSpeed, each played by the
+adapters.
 
 Of each release: the wheel is downloaded and unpacked, without a GPU's
 libraries (stand_ins.py); a selection of cases is recorded with FSDP2 and with
 FSDP1, and bundled; then all of it but what is kept is removed. Into
 KEEP/IMPLEMENTATION-RELEASE/ go records and about.json; or error.txt, where
 there is nothing to judge. One release after the other: at most one environment
-is there at a time.
+is there at a time. With --engine deepspeed-zero3 the releases are DeepSpeed's,
+on the PyTorch of this Python.
 
     python3 record_releases.py build/bin/fsdp-cts fixtures/releases 2.8.0
+    python3 record_releases.py build/bin/fsdp-cts fixtures/releases 0.18.9 \
+        --engine deepspeed-zero3
 """
 
 import argparse
 import glob
+import importlib.metadata
 import json
 import os
 import re
@@ -30,7 +35,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ADAPTERS = os.path.dirname(HERE)
 
 # Small cases: an average by itself, with gradients kept, without shards,
-# behind replicas, over another divisor, an evaluation.
+# behind replicas, over another divisor, an evaluation; saved and loaded.
 CASES = {
     "pytorch-fsdp2": [
         "linear.small.exact.full-shard.k2.per-parameter.layer.rank.ns.sgd",
@@ -46,11 +51,21 @@ CASES = {
         "linear.small.exact.full-shard.k4.flat.layer.rank.s.sgd",
         "mlp.odd.natural.full-shard.k2.flat.layer.rank.s.sgd.eval",
     ],
+    "deepspeed-zero3": [
+        "linear.small.exact.full-shard.k2.flat.layer.rank.s.sgd",
+        "mlp.odd.natural.full-shard.k2.flat.layer.rank.s.sgd.eval",
+        "mlp.odd.natural.full-shard.k3.flat.layer.rank.s.adamw.resume.rec4",
+    ],
 }
-COLUMN = {"pytorch-fsdp2": "FSDP2", "pytorch-fsdp1": "FSDP1"}
+ON_TOP = "deepspeed-zero3"  # of the PyTorch that is here
+COLUMN = {"pytorch-fsdp2": "FSDP2", "pytorch-fsdp1": "FSDP1",
+          ON_TOP: "ZeRO-3"}
 NAME = {"pytorch-fsdp2": "PyTorch FSDP2, `fully_shard` (per parameter)",
         "pytorch-fsdp1":
-            "PyTorch FSDP1, `FullyShardedDataParallel` (flat)"}
+            "PyTorch FSDP1, `FullyShardedDataParallel` (flat)",
+        ON_TOP: "DeepSpeed ZeRO-3 (cases whose units are one parameter)"}
+URL = {"PyTorch": "https://pytorch.org",
+       "DeepSpeed": "https://www.deepspeed.ai"}
 
 
 class Failed(Exception):
@@ -101,18 +116,40 @@ def install(release, scratch, wheels, python):
             "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
 
 
+def install_on_top(release, scratch):
+    """DeepSpeed, of which nothing is compiled: no case needs it. What else it
+    wants, requirements-more.txt has put beside PyTorch."""
+    into = os.path.join(scratch, "deepspeed")
+    call("not installed", pip("install", "--no-deps", "--no-build-isolation",
+                              "--target", into, f"deepspeed=={release}"),
+         env={**os.environ, "DS_BUILD_OPS": "0", "CUDA_VISIBLE_DEVICES": ""})
+    return {"PYTHONPATH": into, "CUDA_VISIBLE_DEVICES": "",
+            "OMP_NUM_THREADS": "1"}
+
+
+def project(engine):
+    return "DeepSpeed" if engine == ON_TOP else "PyTorch"
+
+
 def about(engine, release):
     adapter = "conformance/tools/adapters/" + \
         engine.replace("-", "_") + ".py"
     version = ".".join(map(str, sys.version_info[:2]))
+    whose = project(engine)
+    software = [f"{whose} {release}"]
+    options = ""
+    if engine == ON_TOP:
+        software += [f"PyTorch {importlib.metadata.version('torch')}"]
+        options = f" --engine {engine}"
     return {
         "version": 1, "name": NAME[engine], "column": COLUMN[engine],
-        "release": f"PyTorch {release}", "url": "https://pytorch.org",
+        "release": f"{whose} {release}", "url": URL[whose],
         "hardware": "two cores of an x86-64 CPU",
-        "software": [f"PyTorch {release}", "gloo", f"Python {version}"],
+        "software": [*software, "gloo", f"Python {version}"],
         "adapter": adapter,
         "command": "python3 conformance/tools/adapters/releases/"
-                   f"record_releases.py build/bin/fsdp-cts KEEP {release}",
+                   f"record_releases.py build/bin/fsdp-cts KEEP {release}"
+                   f"{options}",
         "seed": 0, "made": time.strftime("%Y-%m-%d"), "notes": "",
     }
 
@@ -157,10 +194,12 @@ def one_release(a, release, python):
     settings, why, greatest = {}, None, 0.0
     with tempfile.TemporaryDirectory(dir=a.scratch) as scratch:
         try:
-            settings = install(release, scratch, a.wheels, python)
+            settings = install_on_top(release, scratch) if \
+                a.engine == [ON_TOP] else \
+                install(release, scratch, a.wheels, python)
         except (Failed, OSError, subprocess.CalledProcessError) as error:
             why = last_line(str(error))
-        for engine in a.engine or CASES:
+        for engine in a.engine:
             kept = os.path.join(a.keep, f"{engine}-{release}")
             shutil.rmtree(kept, ignore_errors=True)
             try:
@@ -178,7 +217,8 @@ def one_release(a, release, python):
                           encoding="utf-8") as f:
                     f.write(line + "\n")
         greatest = gigabytes(scratch)
-    print(f"PyTorch {release}: {time.monotonic() - began:.0f} s, "
+    whose = project(a.engine[0])
+    print(f"{whose} {release}: {time.monotonic() - began:.0f} s, "
           f"{greatest:.1f} GB, removed", flush=True)
 
 
@@ -190,7 +230,8 @@ def main():
     parser.add_argument("keep", metavar="KEEP", type=os.path.abspath)
     parser.add_argument("releases", metavar="RELEASE", nargs="+")
     parser.add_argument("--engine", action="append", choices=sorted(CASES),
-                        help="only this implementation; may be repeated")
+                        help="only this implementation; may be repeated "
+                             "(both of PyTorch)")
     parser.add_argument("--wheels", metavar="DIR",
                         help="wheels that were downloaded before")
     parser.add_argument("--needs", metavar="DIR",
@@ -198,9 +239,12 @@ def main():
     parser.add_argument("--scratch", metavar="DIR",
                         help="where the environment is made (the system's)")
     a = parser.parse_args()
+    a.engine = a.engine or [engine for engine in CASES if engine != ON_TOP]
+    if len(set(map(project, a.engine))) > 1:
+        parser.error("releases are of one project: PyTorch or DeepSpeed")
     with tempfile.TemporaryDirectory(dir=a.scratch) as scratch:
         python = a.needs or scratch
-        if not a.needs:
+        if not a.needs and a.engine != [ON_TOP]:
             subprocess.run(pip("install", "--no-deps", "--target", python,
                                "--requirement",
                                os.path.join(HERE, "requirements.txt")),
