@@ -12,7 +12,7 @@
 
 enum {
     KEPT = 16,        /* all-gathers of a pass */
-    KEPT_FLOATS = 512 /* of one: the models are small */
+    KEPT_BYTES = 2048 /* of one: the models are small */
 };
 
 static _Thread_local struct {
@@ -21,7 +21,7 @@ static _Thread_local struct {
     /* What all-gathers brought since the last step, by the unit. */
     struct kept {
         bool there;
-        float value[KEPT_FLOATS];
+        unsigned char value[KEPT_BYTES];
     } kept[KEPT];
     uint32_t sent; /* all-gathers */
 } my;
@@ -109,21 +109,22 @@ static void count_what_is_not(const struct fsdp_collective *c)
 static int keep_gathered(void *self, struct fsdp_stream *stream,
                          const struct fsdp_collective *c)
 {
-    const uint64_t n = c->n * mutant_real.shards;
+    const uint64_t bytes =
+        c->n * mutant_real.shards * fsdp_dtype_bytes(c->dtype);
     struct kept *const k = &my.kept[c->unit % KEPT];
     int status;
 
-    if (c->kind != FSDP_ALL_GATHER || n > KEPT_FLOATS || c->unit >= KEPT) {
+    if (c->kind != FSDP_ALL_GATHER || bytes > KEPT_BYTES || c->unit >= KEPT) {
         return my.below.comm->run(self, stream, c);
     }
     if (k->there) {
-        memcpy(c->out, k->value, n * sizeof(float));
+        memcpy(c->out, k->value, bytes);
         count_what_is_not(c);
         return FSDP_OK;
     }
     status = my.below.comm->run(self, stream, c);
     if (status == FSDP_OK) {
-        memcpy(k->value, c->out, n * sizeof(float));
+        memcpy(k->value, c->out, bytes);
         k->there = true;
     }
     return status;
