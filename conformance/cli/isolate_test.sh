@@ -59,10 +59,13 @@ result 'a right engine stays right' "$([ "$code" = 0 ] || tail -n 3 "$folder/out
 result 'what was carried is what is recorded' "$(
     grep -Eq '^comm.as-carried +MUST +comm +1 ' "$folder/out" ||
         grep comm.as-carried "$folder/out")"
+result 'so does the report' "$(
+    grep -q '^ranks were isolated: limits$' "$folder/out" || echo 'it does not')"
 result 'the record names the isolation' "$(grep -q '"isolation": "limits"' \
     "$folder/records/$id/case.json" || echo 'it does not')"
 run "$right"
-result 'without it the record names none' "$(grep -s '"isolation"' \
+result 'without it the report names none' "$(grep 'isolated' "$folder/out")"
+result 'nor does the record' "$(grep -s '"isolation"' \
     "$folder/records/$id/case.json")"
 result 'and no call is said to be none, nothing to be carried' "$(
     grep -E 'run.no-forbidden-call|comm.as-carried' "$folder/out"

@@ -92,6 +92,7 @@ static int identify(struct judge *j)
         put(out->engine_version, sizeof(out->engine_version),
             r->engine_version);
         put(out->world, sizeof(out->world), r->world);
+        put(out->isolation, sizeof(out->isolation), r->isolation);
     }
     if (in->claims) {
         while (in->claims[n]) {

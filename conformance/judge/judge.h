@@ -192,6 +192,7 @@ struct judge_result {
     struct judge_item *item; /* [n_cases * n_requirements], by case */
 
     char engine[64], engine_version[32], world[16];
+    char isolation[16]; /* of the ranks of every record; "": of some, or none */
     uint32_t n_claims;
     char (*claim)[32];
 

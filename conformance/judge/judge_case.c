@@ -174,6 +174,10 @@ static void find_record(struct judge *j, struct judge_view *v)
                r->engine);
     } else {
         v->record = r;
+        if (strncmp(j->out->isolation, r->isolation, sizeof(r->isolation)) !=
+            0) {
+            memset(j->out->isolation, 0, sizeof(j->out->isolation));
+        }
         judge_adapter_expect(r, &v->expect);
         judge_ends(v);
     }

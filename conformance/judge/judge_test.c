@@ -293,6 +293,24 @@ static void a_record_of_another_kind_of_world_is_none(void **state)
     judge_release(&r);
 }
 
+/* It is said of all of them, or not at all. */
+static void ranks_of_every_record_are_isolated(void **state)
+{
+    struct testing_run *run = *state;
+    struct judge_result r;
+
+    for (int said = 0; said < 4; said++) {
+        for (int k = 0; k < 2; k++) {
+            (void)snprintf(run->record[k].isolation,
+                           sizeof(run->record[k].isolation), "%s",
+                           said >> k & 1 ? "limits" : "");
+        }
+        r = testing_judged(run);
+        assert_string_equal(r.isolation, said == 3 ? "limits" : "");
+        judge_release(&r);
+    }
+}
+
 static void the_core_must_be_claimed(void **state)
 {
     struct testing_run *run = *state;
@@ -382,6 +400,7 @@ int main(void)
         TESTING_RUN(what_the_suite_lacks_is_skipped),
         TESTING_RUN(what_is_not_claimed_is_not_asked),
         TESTING_RUN(a_record_of_another_kind_of_world_is_none),
+        TESTING_RUN(ranks_of_every_record_are_isolated),
         TESTING_RUN(the_core_must_be_claimed),
         TESTING_RUN(a_should_does_not_decide),
         TESTING_RUN(a_selection_is_incomplete),

@@ -137,7 +137,9 @@ static bool take_header(struct report_reader *p, const json_t *line)
                               sizeof(r->engine)) &&
            report_reader_text(p, line, "engine_version", r->engine_version,
                               sizeof(r->engine_version)) &&
-           report_reader_text(p, line, "world", r->world, sizeof(r->world));
+           report_reader_text(p, line, "world", r->world, sizeof(r->world)) &&
+           report_reader_text(p, line, "isolation", r->isolation,
+                              sizeof(r->isolation));
 }
 
 /* Room for one case more, of which nothing is known yet. */

@@ -336,6 +336,17 @@ static void put_verdict(FILE *f, const struct judge_result *r)
         r->count[JUDGE_BLOCKED]);
 }
 
+/* What the kernel refused ranks, in every case. */
+static void put_isolation(FILE *f, const struct judge_result *r)
+{
+    char isolation[REPORT_LINE_BYTES];
+
+    if (r->isolation[0] != '\0') {
+        (void)fprintf(f, "ranks were isolated: %s\n",
+                      report_printable(r->isolation, isolation));
+    }
+}
+
 static void put_drawn(FILE *f, const struct judge_result *r)
 {
     const struct judge_drawn *d = &r->drawn;
@@ -412,6 +423,7 @@ int report_text(const struct judge_result *r, const struct report_meta *meta,
     }
     put_unknown_claims(out, r);
     put_evidence(out, r);
+    put_isolation(out, r);
     put_drawn(out, r);
     put_verdict(out, r);
     return fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
