@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1085;
+const uint32_t manifest_count = 1086;
 const char manifest_sha256[] =
-    "d5a0304c14d45584dd28fbb679cd9cd34cbcf453f091d20907b038ba71fd4f80";
+    "9dc0227bbc84e47a87ea8cd65f92a47800f1730a2a5cfbc1e8aec01647a646c4";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
