@@ -94,8 +94,8 @@ foreach(name expect_test expect_walk_test expect_rest_test
     unit(conformance/judge/oracle/${name}.c LINK fsdp-judge
         WITH ${here}/judge/oracle/expect_testing.c)
 endforeach()
-foreach(name judge_test judge_causes_test judge_ended_test judge_prove_test
-        judge_store_test report/report_test requirement_set_test)
+foreach(name judge_adapter_test judge_test judge_causes_test judge_ended_test
+        judge_prove_test judge_store_test report/report_test requirement_set_test)
     unit(conformance/judge/${name}.c LINK fsdp-judge
         WITH ${here}/judge/judge_testing.c ${here}/judge/oracle/expect_testing.c)
 endforeach()

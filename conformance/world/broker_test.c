@@ -18,7 +18,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -353,14 +352,6 @@ static int hurts_broker(void *context, struct world_rank *rank)
     return FSDP_OK;
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void one_that_is_lost_is_named(void **state)
 {
     static int signals[] = {SIGKILL, SIGSEGV, SIGSTOP};
@@ -368,7 +359,7 @@ static void one_that_is_lost_is_named(void **state)
 
     (void)state;
     for (uint32_t i = 0; i < 3; i++) {
-        const int64_t begin = now_ms();
+        const int64_t begin = arena_now_ms();
         struct fsdp_error error = {0};
         struct record_traffic t[4] = {0};
         struct world_result result[4];
@@ -377,7 +368,7 @@ static void one_that_is_lost_is_named(void **state)
                                            &signals[i], result, t, &error),
                          FSDP_ERR_COMM);
         assert_non_null(strstr(error.message, "carries what ranks send"));
-        assert_true(now_ms() - begin < PATIENT_MS);
+        assert_true(arena_now_ms() - begin < PATIENT_MS);
         assert_int_equal(t[0].n_rows, 0);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     }

@@ -64,17 +64,8 @@ void world_progress_read(struct world_progress *progress,
         atomic_load_explicit(&progress->last_unit, memory_order_relaxed);
 }
 
-static int run(uint32_t kind, struct world_job *job)
+static int start(uint32_t kind, const struct world_job *job)
 {
-    job->n_ranks = world_mesh_ranks(job->mesh, job->error);
-    if (job->n_ranks == 0) {
-        return FSDP_ERR_INVALID;
-    }
-    if (!job->body || !job->result || job->timeout_ms == 0) {
-        return world_fail(job->error, FSDP_ERR_INVALID, 0, 0, "world",
-                          "no body, no result or no time");
-    }
-    memset(job->result, 0, job->n_ranks * sizeof(*job->result));
     switch (kind) {
     case WORLD_LOCAL:
         return world_run_local(job);
@@ -90,27 +81,10 @@ static int run(uint32_t kind, struct world_job *job)
     }
 }
 
-int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
-              int (*body)(void *context, struct world_rank *rank),
-              void *context, struct world_result *result,
-              struct fsdp_error *error)
-{
-    struct world_job job = {
-        .mesh = mesh,
-        .timeout_ms = timeout_ms,
-        .body = body,
-        .context = context,
-        .result = result,
-        .error = error,
-    };
-
-    return run(kind, &job);
-}
-
-int world_run_carried(const struct fsdp_mesh *mesh, uint32_t timeout_ms,
-                      int (*body)(void *context, struct world_rank *rank),
-                      void *context, struct world_result *result,
-                      struct record_traffic *carried, struct fsdp_error *error)
+static int run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
+               int (*body)(void *context, struct world_rank *rank),
+               void *context, struct world_result *result,
+               struct record_traffic *carried, struct fsdp_error *error)
 {
     struct world_job job = {
         .mesh = mesh,
@@ -122,5 +96,31 @@ int world_run_carried(const struct fsdp_mesh *mesh, uint32_t timeout_ms,
         .carried = carried,
     };
 
-    return run(WORLD_CARRIED, &job);
+    job.n_ranks = world_mesh_ranks(mesh, error);
+    if (job.n_ranks == 0) {
+        return FSDP_ERR_INVALID;
+    }
+    if (!body || !result || timeout_ms == 0) {
+        return world_fail(error, FSDP_ERR_INVALID, 0, 0, "world",
+                          "no body, no result or no time");
+    }
+    memset(result, 0, job.n_ranks * sizeof(*result));
+    return start(kind, &job);
+}
+
+int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
+              int (*body)(void *context, struct world_rank *rank),
+              void *context, struct world_result *result,
+              struct fsdp_error *error)
+{
+    return run(kind, mesh, timeout_ms, body, context, result, NULL, error);
+}
+
+int world_run_carried(const struct fsdp_mesh *mesh, uint32_t timeout_ms,
+                      int (*body)(void *context, struct world_rank *rank),
+                      void *context, struct world_result *result,
+                      struct record_traffic *carried, struct fsdp_error *error)
+{
+    return run(WORLD_CARRIED, mesh, timeout_ms, body, context, result, carried,
+               error);
 }

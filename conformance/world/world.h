@@ -102,7 +102,7 @@ int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
               struct fsdp_error *error);
 
 /* The same in WORLD_CARRIED, and what was carried: [ranks of the mesh], zeroed.
- * COMM: the process that carries has died, and *why says so; what ranks did
+ * COMM: the process that carries has died, and *error says so; what ranks did
  * then is no fault of theirs. NOMEM also: more ranks than it carries. */
 struct record_traffic;
 int world_run_carried(const struct fsdp_mesh *mesh, uint32_t timeout_ms,

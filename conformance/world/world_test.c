@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_test.c - collectives between processes and between threads.
+ * world_test.c - collectives between processes and between threads, and
+ * what ranks are told that do not agree about one.
  */
 #include "world_body.h"
 #include "world_fold.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 #include <fsdp/arith/cast.h>
 
 enum {
-    TIMEOUT_MS = 20000
+    TIMEOUT_MS = 20000,
+    N_KINDS = 3,
+    K = 4, /* of whom one disagrees */
+    CULPRIT = 1
 };
 
 static const char *const dims[] = {"replicate", "shard"};
@@ -35,7 +41,7 @@ static void expect_all_well(uint32_t r, uint32_t s,
 {
     uint32_t extent[] = {r, s};
     struct fsdp_mesh mesh = mesh_of(extent);
-    for (uint32_t k = 0; k < 3; k++) {
+    for (uint32_t k = 0; k < N_KINDS; k++) {
         struct world_result result[WORLD_MAX_RANKS];
         struct fsdp_error error = {0};
         int status =
@@ -324,6 +330,70 @@ static int nothing(void *context, struct world_rank *rank)
     return FSDP_OK;
 }
 
+/* One rank wants its sums in float32. */
+static int rounds_otherwise(struct world_rank *rank)
+{
+    uint16_t half = 0;
+    struct fsdp_error first = *rank->error;
+    struct fsdp_collective c = {
+        .size = sizeof(c),
+        .kind = FSDP_ALL_REDUCE,
+        .dim = FSDP_DIM_WORLD,
+        .dtype = FSDP_DTYPE_BF16,
+        .n = 1,
+        .in = &half,
+        .out = &half,
+        .sum_dtype = rank->rank == CULPRIT ? FSDP_DTYPE_F32 : FSDP_DTYPE_NONE};
+    int status = rank->comm.run(rank->comm.self, NULL, &c);
+
+    *rank->error = first;
+    return status == FSDP_ERR_MISMATCH ? FSDP_OK : FSDP_ERR_INTERNAL;
+}
+
+static int disagrees(void *context, struct world_rank *rank)
+{
+    float in[8] = {0};
+    float out[8] = {0};
+    (void)context;
+    uint64_t n = rank->rank == CULPRIT ? 2 : 1;
+    int status = world_body_run(rank, FSDP_ALL_GATHER, n, in, out);
+    if (status != FSDP_ERR_MISMATCH) {
+        return FSDP_ERR_INTERNAL;
+    }
+    struct fsdp_error first = *rank->error;
+    uint32_t kind =
+        rank->rank == CULPRIT ? FSDP_BROADCAST : FSDP_REDUCE_SCATTER;
+    status = world_body_run(rank, kind, 1, in, out);
+    *rank->error = first;
+    return status == FSDP_ERR_MISMATCH ? rounds_otherwise(rank)
+                                       : FSDP_ERR_INTERNAL;
+}
+
+static void disagreement_is_told_to_all(void **state)
+{
+    const uint32_t extent[] = {1, K};
+    const struct fsdp_mesh mesh = mesh_of(extent);
+
+    (void)state;
+    for (uint32_t k = 0; k < N_KINDS; k++) {
+        struct world_result result[K];
+        assert_int_equal(world_run(kinds[k], &mesh, TIMEOUT_MS, disagrees, NULL,
+                                   result, NULL),
+                         FSDP_OK);
+        errno = 0;
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+        assert_int_equal(errno, ECHILD);
+        assert_string_equal(world_body_verdict(result, K), "");
+        for (uint32_t r = 0; r < K; r++) {
+            const char *text = result[r].error.message;
+            assert_int_equal(result[r].error.status, FSDP_ERR_MISMATCH);
+            assert_int_equal(result[r].error.rank, r);
+            assert_non_null(strstr(text, "rank 0: all-gather n 1 "));
+            assert_non_null(strstr(text, "rank 1: all-gather n 2 "));
+        }
+    }
+}
+
 static void meshes_that_are_no_world_are_refused(void **state)
 {
     (void)state;
@@ -368,6 +438,7 @@ int main(void)
         cmocka_unit_test(halves_are_reduced),
         cmocka_unit_test(structs_grow_at_their_end),
         cmocka_unit_test(bad_calls_are_refused),
+        cmocka_unit_test(disagreement_is_told_to_all),
         cmocka_unit_test(meshes_that_are_no_world_are_refused),
         cmocka_unit_test(the_largest_world_runs),
     };

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * judge_adapter_test.c - what an adapter must claim that no engine in the
+ * suite's process must, and what is asked of it by what it claims.
+ */
+#include "judge/judge_adapter.h"
+
+#include "judge/oracle/expect_testing.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct testing_model t;
+    struct run_case c;
+    struct expect e;
+    struct record r;
+};
+
+static int setup(void **state)
+{
+    struct fixture *x = calloc(1, sizeof(*x));
+
+    assert_non_null(x);
+    testing_model(&x->t, "-01", "1:5 2:4", "F1 f1 F2 f2 B2 b2 B1 b1", "F1 f1");
+    x->c = testing_case(CASE_FULL_SHARD, 2, 1);
+    assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &x->e),
+                     FSDP_OK);
+    assert_int_equal(record_init(&x->r, &x->c, 2), FSDP_OK);
+    *state = x;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *x = *state;
+
+    record_release(&x->r);
+    expect_release(&x->e);
+    free(x);
+    return 0;
+}
+
+static bool wants(const struct run_case *c, const char *claim)
+{
+    char list[JUDGE_ADAPTER_CLAIMS][JUDGE_CLAIM_BYTES];
+    const uint32_t n = judge_adapter_claims(c, list);
+
+    assert_true(n <= JUDGE_ADAPTER_CLAIMS);
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(list[i], claim) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void what_only_an_adapter_must_claim(void **state)
+{
+    struct fixture *x = *state;
+    struct run_case c = x->c;
+
+    c.wrap = CASE_WRAP_LAYER;
+    assert_false(wants(&c, "answers"));
+    assert_false(wants(&c, "reshard-root"));
+    c.scenario = CASE_MISUSE;
+    assert_true(wants(&c, "answers"));
+    c.scenario = CASE_OPTIONS;
+    assert_true(wants(&c, "answers"));
+    c.scenario = CASE_AGAIN;
+    assert_true(wants(&c, "again"));
+    c.scenario = CASE_SUMMON;
+    assert_false(wants(&c, "unshard-f32"));
+    c.precision = CASE_BF16;
+    assert_true(wants(&c, "unshard-f32"));
+    c.scenario = CASE_AGAIN;
+    assert_false(wants(&c, "unshard-f32"));
+    c.precision = CASE_F32;
+    c.divide_factor = 4.0f;
+    assert_true(wants(&c, "divide-factor"));
+    for (uint32_t wrap = 0; wrap <= CASE_WRAP_HEAD; wrap++) {
+        c.wrap = wrap;
+        assert_int_equal(wants(&c, "reshard-root"),
+                         wrap == CASE_WRAP_WHOLE || wrap == CASE_WRAP_HEAD ||
+                             wrap == CASE_WRAP_SIZE || wrap == CASE_WRAP_BLOCK);
+        c.keep_root = 1;
+        assert_false(wants(&c, "reshard-root"));
+        c.keep_root = 0;
+        c.strategy = CASE_SHARD_GRAD_OP;
+        assert_false(wants(&c, "reshard-root"));
+        c.strategy = CASE_FULL_SHARD;
+    }
+}
+
+static void bits_are_claimed_or_bounded(void **state)
+{
+    struct fixture *x = *state;
+    struct requirement bits = {.profile = PROFILE_BITS};
+    struct requirement bound = {.profile = PROFILE_BOUND};
+
+    x->r.claim = calloc(2, sizeof(*x->r.claim));
+    assert_non_null(x->r.claim);
+    (void)snprintf(x->r.world, sizeof(x->r.world), JUDGE_ADAPTER_WORLD);
+    x->r.n_claims = 1;
+    (void)snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "fold-any");
+    judge_adapter_expect(&x->r, &x->e);
+    assert_int_equal(x->e.profile, EXPECT_OWN);
+    assert_true(x->e.any_fold);
+    assert_false(judge_profile_asks(&bits, &x->e));
+    assert_true(judge_profile_asks(&bound, &x->e));
+    x->c.data = WORKLOAD_EXACT;
+    assert_true(judge_profile_asks(&bits, &x->e));
+    assert_false(judge_profile_asks(&bound, &x->e));
+    /* A declared order is held to. */
+    x->r.n_claims = 2;
+    (void)snprintf(x->r.claim[1], sizeof(x->r.claim[1]), "fold-rank");
+    judge_adapter_expect(&x->r, &x->e);
+    assert_false(x->e.any_fold);
+    (void)snprintf(x->r.claim[1], sizeof(x->r.claim[1]), "f32-fma");
+    judge_adapter_expect(&x->r, &x->e);
+    assert_int_equal(x->e.profile, EXPECT_F32_FMA);
+    /* An engine in the suite's process has the suite's arithmetic. */
+    (void)snprintf(x->r.world, sizeof(x->r.world), "local");
+    x->r.n_claims = 1;
+    judge_adapter_expect(&x->r, &x->e);
+    assert_int_equal(x->e.profile, EXPECT_F32_FMA);
+    assert_false(x->e.any_fold);
+}
+
+/* What an adapter says of memory: its states, and how far it runs ahead. */
+static void memory_is_as_it_is_claimed(void **state)
+{
+    static const char *const none[] = {"ahead-",  "ahead-0",  "ahead-10",
+                                       "ahead-x", "aheads-3", "prefetch"};
+    struct fixture *x = *state;
+
+    x->r.claim = calloc(1, sizeof(*x->r.claim));
+    assert_non_null(x->r.claim);
+    x->r.n_claims = 1;
+    (void)snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "late-states");
+    judge_adapter_expect(&x->r, &x->e);
+    assert_false(x->e.late_states); /* no adapter */
+    (void)snprintf(x->r.world, sizeof(x->r.world), JUDGE_ADAPTER_WORLD);
+    judge_adapter_expect(&x->r, &x->e);
+    assert_true(x->e.late_states);
+
+    x->c.prefetch_backward = 3;
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        judge_adapter_runs_ahead(none[i], &x->c);
+        assert_int_equal(x->c.prefetch_forward, 0);
+        assert_int_equal(x->c.reduces_in_flight, 0);
+    }
+    judge_adapter_runs_ahead("ahead-2", &x->c);
+    assert_int_equal(x->c.prefetch_forward, 2);
+    assert_int_equal(x->c.prefetch_backward, 3);
+    assert_int_equal(x->c.reduces_in_flight, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(what_only_an_adapter_must_claim),
+        TEST(bits_are_claimed_or_bounded),
+        TEST(memory_is_as_it_is_claimed),
+#undef TEST
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}
