@@ -49,7 +49,7 @@ static bool same_rest(const struct expect *e, const struct record_rest *got,
 {
     for (uint32_t kind = first; kind < first + FSDP_N_KINDS; kind++) {
         const uint64_t want =
-            expect_rest_of(e, (uint32_t)at.rank, kind, e->rest.live[kind]);
+            expect_rest_of(e, (uint32_t)at.rank, kind, e->rest.live);
 
         if (kind % FSDP_N_KINDS != FSDP_ACTIVATION && got->live[kind] != want) {
             at.stage = compare_kind_of_bytes(kind);
@@ -130,7 +130,7 @@ static bool host_peak_of_rank(const struct expect *e,
 {
     for (uint32_t kind = RECORD_HOST; kind < RECORD_N_KINDS; kind++) {
         const uint64_t got = rank->memory.peak[kind];
-        const uint64_t want = expect_rest_of(e, k, kind, e->peak[kind]);
+        const uint64_t want = expect_rest_of(e, k, kind, e->peak);
 
         if (kind != RECORD_HOST + FSDP_ACTIVATION && got != want) {
             return finding_bytes(

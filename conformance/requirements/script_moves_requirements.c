@@ -207,8 +207,8 @@ static bool rest_of_rank(const struct expect *e, const struct record_rank *rank,
         }
         for (uint32_t kind = 0; kind < RECORD_N_KINDS; kind++) {
             const uint64_t got = rank->memory.after_step[i].live[kind];
-            const uint64_t want = expect_rest_of(expect_at(e, i), k, kind,
-                                                 e->event[i].rest[kind]);
+            const uint64_t want =
+                expect_rest_of(expect_at(e, i), k, kind, e->event[i].rest);
 
             if (!may_differ(kind, saving) && got != want) {
                 at.stage = compare_kind_of_bytes(kind);

@@ -132,8 +132,8 @@ static bool states_of_rank(const struct expect *e,
                            struct finding *f)
 {
     for (uint32_t i = 0; i < e->n_events; i++) {
-        const uint64_t want = expect_rest_of(expect_at(e, i), k, FSDP_OPTIM,
-                                             e->event[i].rest[FSDP_OPTIM]);
+        const uint64_t want =
+            expect_rest_of(expect_at(e, i), k, FSDP_OPTIM, e->event[i].rest);
         uint64_t got;
 
         if (!turns(action_at(e, i))) {

@@ -101,9 +101,9 @@ bool compare_rest(const struct expect *e, const struct record_rest *got,
 {
     for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
         const bool later = e->late_states && kind == FSDP_OPTIM && at.step < 0;
-        const uint64_t want = later ? 0
-                                    : expect_rest_of(e, (uint32_t)at.rank, kind,
-                                                     e->rest.live[kind]);
+        const uint64_t want =
+            later ? 0
+                  : expect_rest_of(e, (uint32_t)at.rank, kind, e->rest.live);
 
         if (kind != FSDP_ACTIVATION && kind != FSDP_BUFFER &&
             got->live[kind] != want) {

@@ -252,9 +252,10 @@ bool expect_is_offloaded(const struct expect *e);
  * and `rest` say, which are of the rank that has most. */
 uint64_t expect_states_less(const struct expect *e, uint32_t k);
 /* Bytes of a kind that rank k has live between actions, where that rank has
- * `most`. */
+ * `most`. Of states that are on the device, or on the host, alone it may have
+ * fewer than k. */
 uint64_t expect_rest_of(const struct expect *e, uint32_t k, uint32_t kind,
-                        uint64_t most);
+                        const uint64_t most[static RECORD_N_KINDS]);
 /* Rank k's peak_storage: that of a rank that has fewer states may be larger,
  * because each of them is in whole lines. */
 uint64_t expect_peak_storage(const struct expect *e, uint32_t k);

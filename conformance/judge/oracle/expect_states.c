@@ -72,15 +72,15 @@ uint64_t expect_states_less(const struct expect *e, uint32_t k)
 }
 
 uint64_t expect_rest_of(const struct expect *e, uint32_t k, uint32_t kind,
-                        uint64_t most)
+                        const uint64_t most[static RECORD_N_KINDS])
 {
     const bool host = kind == RECORD_HOST + FSDP_OPTIM;
-    const bool any =
-        (kind == FSDP_OPTIM || host) && most > 0; /* a life has begun */
+    const bool begun = most[FSDP_OPTIM] + most[RECORD_HOST + FSDP_OPTIM] > 0;
 
-    return any ? most - less_of(e, k % e->shards, host) * sizeof(float) *
-                            expect_walk_states(e)
-               : most;
+    return begun && (kind == FSDP_OPTIM || host)
+               ? most[kind] - less_of(e, k % e->shards, host) * sizeof(float) *
+                                  expect_walk_states(e)
+               : most[kind];
 }
 
 /* Of all states of shard s on the device: bytes, each state of a unit in whole

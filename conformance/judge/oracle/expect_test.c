@@ -308,6 +308,7 @@ static void a_unit_that_is_frozen(void **state)
 static void a_unit_that_is_mixed(void **state)
 {
     static const uint32_t unit[5] = {0};
+    static const uint64_t none[RECORD_N_KINDS] = {0};
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
     struct fsdp_units one;
@@ -329,16 +330,46 @@ static void a_unit_that_is_mixed(void **state)
         assert_int_equal(e.rest.live[FSDP_OPTIM], (layout ? 288 : 544) * 4);
         assert_int_equal(expect_states_less(&e, 1), layout ? 0 : 544 * 4);
         assert_int_equal(expect_states_less(&e, 2), layout ? 0 : 448 * 4);
-        assert_int_equal(expect_rest_of(&e, 2, FSDP_OPTIM, 544 * 4),
-                         layout ? 544 * 4 : 96 * 4);
-        assert_int_equal(expect_rest_of(&e, 2, FSDP_GRAD_SHARD, 4), 4);
+        assert_int_equal(expect_rest_of(&e, 2, FSDP_OPTIM, e.rest.live),
+                         layout ? 288 * 4 : 96 * 4);
+        assert_int_equal(expect_rest_of(&e, 2, FSDP_PARAM_SHARD, e.rest.live),
+                         544 * 4);
         /* Before a life begins nobody has any. */
-        assert_int_equal(expect_rest_of(&e, 2, FSDP_OPTIM, 0), 0);
+        assert_int_equal(expect_rest_of(&e, 2, FSDP_OPTIM, none), 0);
         assert_int_equal(expect_peak_storage(&e, 2),
                          e.peak_storage - (layout ? 0 : 448 * 4));
         assert_int_equal(expect_peak_storage(&e, 3), e.peak_storage);
         expect_release(&e);
     }
+}
+
+/* The first shard has most states of both units together, four elements, and
+ * all of them are on the host; the second has two, on the device. */
+static void who_has_most_has_none_on_the_device(void **state)
+{
+    static const uint32_t offload[2] = {1, 2}; /* all, nothing */
+    static const uint64_t none[RECORD_N_KINDS] = {0};
+    struct testing_model t;
+    struct run_case c = testing_case(CASE_FULL_SHARD, 2, 1);
+    struct expect e;
+
+    (void)state;
+    c.optimizer = FSDP_OPTIMIZER_ADAMW;
+    testing_model(&t, "-01", "1:4 1:4 2:2 2:2", "F1 f1 F2 f2 B2 b2 B1 b1",
+                  "F1 f1");
+    t.parameter_flags[1] = t.parameter_flags[2] = FSDP_FROZEN;
+    t.units.offload = offload;
+    assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
+    assert_int_equal(e.fullest, 0);
+    for (uint32_t k = 0; k < 2; k++) {
+        assert_int_equal(expect_rest_of(&e, k, FSDP_OPTIM, e.rest.live),
+                         k == 0 ? 0 : 2 * 2 * 4);
+        assert_int_equal(
+            expect_rest_of(&e, k, RECORD_HOST + FSDP_OPTIM, e.rest.live),
+            k == 0 ? 2 * 4 * 4 : 0);
+        assert_int_equal(expect_rest_of(&e, k, FSDP_OPTIM, none), 0);
+    }
+    expect_release(&e);
 }
 
 /* Elements that shard s owns. */
@@ -420,6 +451,7 @@ int main(void)
         cmocka_unit_test(what_it_has_no_rules_for),
         cmocka_unit_test(a_unit_that_is_frozen),
         cmocka_unit_test(a_unit_that_is_mixed),
+        cmocka_unit_test(who_has_most_has_none_on_the_device),
         cmocka_unit_test(late_states_have_no_padding),
         cmocka_unit_test(sequences_that_are_none),
         cmocka_unit_test(ties_take_no_place),
