@@ -15,8 +15,8 @@
 static bool computes(uint32_t verb)
 {
     return verb == SCRIPT_PASS || verb == SCRIPT_EVAL ||
-           verb == SCRIPT_SUMMON || verb == SCRIPT_UNSHARD ||
-           verb == SCRIPT_UNSHARD_UNIT;
+           verb == SCRIPT_SUMMON || verb == SCRIPT_SUMMON_SOME ||
+           verb == SCRIPT_UNSHARD || verb == SCRIPT_UNSHARD_UNIT;
 }
 
 /* All that is unsharded or staged is so for the values' sake. */
