@@ -43,8 +43,8 @@ void judge_adapter_runs_ahead(const char *claim, struct run_case *c)
     uint32_t depth = 0;
 
     if (strncmp(claim, begin, sizeof(begin) - 1) == 0 &&
-        claim[sizeof(begin)] == '\0' && claim[sizeof(begin) - 1] >= '1' &&
-        claim[sizeof(begin) - 1] <= '9') {
+        claim[sizeof(begin) - 1] >= '1' && claim[sizeof(begin) - 1] <= '9' &&
+        claim[sizeof(begin)] == '\0') {
         depth = (uint32_t)(claim[sizeof(begin) - 1] - '0');
     }
     c->prefetch_forward = at_least(c->prefetch_forward, depth);
