@@ -221,24 +221,29 @@ int impl_arena_take(struct impl_arena *a, uint64_t n, float **out)
     return FSDP_OK;
 }
 
+/* What was taken last mostly goes first: gradient shards, which wait for the
+ * step, lie at the front. */
 void impl_arena_give(struct impl_arena *a, struct fsdp_stream *stream,
                      const void *p)
 {
-    for (uint32_t i = 0; i < a->n_taken; i++) {
-        struct impl_taken x = a->taken[i];
-        if (x.p != p) {
-            continue;
-        }
-        a->taken[i] = a->taken[--a->n_taken];
-        if (x.life != IMPL_NO_LIFE) {
-            impl_trace_give(&a->step, x.life);
-        }
-        if (x.own) { /* what failed on the stream, its next wait tells */
-            const struct fsdp_device *d = a->env->device;
-            (void)d->wait(d->self, NULL, stream, 0, "dead->free");
-            d->free(d->self, x.p);
-        }
+    struct impl_taken x;
+    uint32_t i = a->n_taken;
+
+    while (i > 0 && a->taken[i - 1].p != p) {
+        i--;
+    }
+    if (i == 0) {
         return;
+    }
+    x = a->taken[i - 1];
+    a->taken[i - 1] = a->taken[--a->n_taken];
+    if (x.life != IMPL_NO_LIFE) {
+        impl_trace_give(&a->step, x.life);
+    }
+    if (x.own) { /* what failed on the stream, its next wait tells */
+        const struct fsdp_device *d = a->env->device;
+        (void)d->wait(d->self, NULL, stream, 0, "dead->free");
+        d->free(d->self, x.p);
     }
 }
 
