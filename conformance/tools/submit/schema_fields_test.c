@@ -308,15 +308,46 @@ static void schemas_of_files(void **state)
     }
 }
 
-/* What adapters are given, and what a case says of itself, are one table. */
-static void schema_of_a_job(void **state)
+static json_int_t greatest(const json_t *properties, const char *key)
 {
+    return json_integer_value(
+        json_object_get(json_object_get(properties, key), "maximum"));
+}
+
+/* The bounds that case_check.c has. */
+static void compare_case_bounds(const json_t *properties)
+{
+    const json_t *grains =
+        json_object_get(json_object_get(properties, "grains"), "enum");
+
+    assert_int_equal(greatest(properties, "ranks"), CASE_MAX_RANKS);
+    assert_int_equal(greatest(properties, "replicas"), CASE_MAX_RANKS);
+    assert_int_equal(greatest(properties, "prefetch_forward"), CASE_MAX_AHEAD);
+    assert_int_equal(greatest(properties, "prefetch_backward"), CASE_MAX_AHEAD);
+    assert_int_equal(greatest(properties, "reduces_in_flight"), CASE_MAX_AHEAD);
+    assert_int_equal(json_array_size(grains), 3);
+    assert_int_equal(json_integer_value(json_array_get(grains, 1)),
+                     CASE_GRAINS);
+    assert_int_equal(json_integer_value(json_array_get(grains, 2)),
+                     CASE_MANY_GRAINS);
+}
+
+/* What adapters are given, and what a case says of itself, are one table. */
+static void schema_of_a_case(void **state)
+{
+    const char *const names[] = {"job-case", "record-case"};
+
     (void)state;
-    (void)load_schema("job-case");
-    compare_table("case", &record_run_case,
-                  resolve(json_object_get(json_object_get(schema, "properties"),
-                                          "case")));
-    json_decref(schema);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const json_t *x;
+
+        (void)load_schema(names[i]);
+        x = resolve(
+            json_object_get(json_object_get(schema, "properties"), "case"));
+        compare_table("case", &record_run_case, x);
+        compare_case_bounds(json_object_get(x, "properties"));
+        json_decref(schema);
+    }
 }
 
 static const char *type_of(const json_t *line)
@@ -362,7 +393,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(schemas_of_files),
-        cmocka_unit_test(schema_of_a_job),
+        cmocka_unit_test(schema_of_a_case),
         cmocka_unit_test(schema_of_a_log),
     };
 
