@@ -309,8 +309,10 @@ foreach(name plan_bytes_test plan_model_test plan_time_test
     unit(conformance/tools/plan/${name}.c LINK fsdp-plan
         WITH ${here}/judge/oracle/expect_testing.c)
 endforeach()
-unit(conformance/tools/plan/plan_memory_test.c LINK fsdp-plan TIMEOUT 600)
-unit(conformance/tools/plan/plan_larger_test.c LINK fsdp-plan TIMEOUT 300)
+unit(conformance/tools/plan/plan_memory_test.c LINK fsdp-plan TIMEOUT 600
+    WITH ${here}/tools/plan/plan_limit_testing.c)
+unit(conformance/tools/plan/plan_larger_test.c LINK fsdp-plan TIMEOUT 300
+    WITH ${here}/tools/plan/plan_limit_testing.c)
 foreach(name edivisive_test results_test track_judge_test track_page_test)
     unit(conformance/tools/track/${name}.c LINK fsdp-track)
 endforeach()

@@ -2,7 +2,7 @@
 /*
  * plan_larger_test.c - a model that is larger than what one rank is allowed: it
  * is made, filled, trained, saved and loaded where the kernel limits each
- * rank's data (RLIMIT_DATA) to what plan counts and a slack; with values on all
+ * rank's data to what plan counts and a slack; with values on all
  * ranks, on none, so that they are assigned in slices, and on rank 0 alone.
  * Somewhat below what plan counts a rank says what there is no room for.
  * ENGINE MIB RANKS SLACK in place of the small models': prints what it does.
@@ -16,19 +16,14 @@
 
 #include "checkpoint/folder_erase.h"
 #include "run/engine_load.h"
-#include "tools/plan/plan_bytes.h"
 #include "tools/plan/plan_equal.h"
-#include "world/world.h"
+#include "tools/plan/plan_limit_testing.h"
 
 #include <fsdp/arith/bits.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
 
 enum {
-    PATIENCE_MS = 300000,
     MIB = 1 << 20,
     N_UNITS = 32,
     SLICE = 1 << 14 /* elements that are assigned at once */
@@ -50,15 +45,6 @@ struct size {
 };
 static struct size size;
 
-struct run {
-    const struct fsdp_engine *engine;
-    const struct plan_ask *ask;
-    struct fsdp_mesh *mesh;
-    enum way way;
-    uint64_t limit; /* of a rank's data, beyond what it begins with */
-    char directory[64];
-};
-
 static float value_of(uint32_t p, uint64_t i)
 {
     return (float)((i + p) % 1021);
@@ -76,7 +62,7 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
     return FSDP_OK;
 }
 
-static int assign_all(const struct run *r, struct fsdp_sharded *s)
+static int assign_all(const struct limited_run *r, struct fsdp_sharded *s)
 {
     const struct fsdp_model *const model = r->ask->model;
     float slice[SLICE];
@@ -113,7 +99,8 @@ static void hold(void *context, const struct fsdp_piece *piece)
     }
 }
 
-static int look(const struct run *r, struct fsdp_sharded *s, struct held *out)
+static int look(const struct limited_run *r, struct fsdp_sharded *s,
+                struct held *out)
 {
     *out = (struct held){.begun = true, .hash = 0xcbf29ce484222325u};
     return r->engine->pieces(s, hold, out);
@@ -121,68 +108,28 @@ static int look(const struct run *r, struct fsdp_sharded *s, struct held *out)
 
 /* ---- A run --------------------------------------------------------------- */
 
-/* What a model asks of an engine at a point; each gradient is 1. */
-static int ask_at(const struct run *r, struct fsdp_sharded *s, uint32_t point,
-                  uint32_t module)
-{
-    const struct fsdp_model *const model = r->ask->model;
-    struct fsdp_tensor t;
-
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        if (model->parameter_module[p] != module) {
-            continue;
-        }
-        if (point == FSDP_PRE_FORWARD) {
-            FSDP_TRY(r->engine->param(s, p, &t));
-        } else if (point == FSDP_PRE_BACKWARD) {
-            FSDP_TRY(r->engine->grad(s, p, &t));
-            for (uint64_t i = 0; i < fsdp_numel(model, p); i++) {
-                ((float *)t.data)[i] = 1.0f;
-            }
-        }
-    }
-    return FSDP_OK;
-}
-
-static int train(const struct run *r, struct fsdp_sharded *s)
-{
-    const struct fsdp_sequence *const q =
-        r->ask->model->sequence[FSDP_SEQUENCE_TRAIN];
-    const float lr = 1.0f;
-    struct fsdp_step step = {.size = sizeof(step), .n_groups = 1, .lr = &lr};
-
-    FSDP_TRY(r->engine->at(s, FSDP_BEGIN, FSDP_SEQUENCE_TRAIN));
-    for (uint32_t i = 0; i < q->n; i++) {
-        FSDP_TRY(r->engine->at(s, q->point[i], q->module[i]));
-        FSDP_TRY(ask_at(r, s, q->point[i], q->module[i]));
-    }
-    FSDP_TRY(r->engine->at(s, FSDP_END, FSDP_SEQUENCE_TRAIN));
-    FSDP_TRY(r->engine->step(s, &step));
-    return r->engine->zero_grad(s);
-}
-
 /* Begins with the values, and a load brings back what a step has changed. */
-static int live(const struct run *r, struct fsdp_sharded *s)
+static int live(const struct limited_run *r, struct fsdp_sharded *s)
 {
     const struct fsdp_save save = {.size = sizeof(save),
                                    .form = FSDP_SAVE_SHARDED,
-                                   .directory = r->directory};
+                                   .directory = r->context};
     struct held begun;
     struct held saved;
     struct held changed;
     struct held loaded;
 
-    if (r->way == DEFERRED) {
+    if (r->with_values == 0) {
         FSDP_TRY(assign_all(r, s));
     }
     FSDP_TRY(look(r, s, &begun));
-    FSDP_TRY(train(r, s));
+    FSDP_TRY(limited_train(r, s));
     FSDP_TRY(look(r, s, &saved));
     FSDP_TRY(r->engine->save_begin(s, &save));
     FSDP_TRY(r->engine->save_wait(s));
-    FSDP_TRY(train(r, s));
+    FSDP_TRY(limited_train(r, s));
     FSDP_TRY(look(r, s, &changed));
-    FSDP_TRY(r->engine->load(s, r->directory));
+    FSDP_TRY(r->engine->load(s, r->context));
     FSDP_TRY(look(r, s, &loaded));
     return begun.begun && !saved.begun && changed.hash != saved.hash &&
                    loaded.hash == saved.hash
@@ -190,97 +137,21 @@ static int live(const struct run *r, struct fsdp_sharded *s)
                : FSDP_ERR_INTERNAL;
 }
 
-/* Bytes that the limit counts, of this process; 0: unknown. */
-static uint64_t data_of_process(void)
+/* In a folder of its own. */
+static bool passes(struct limited_run *r, enum way way, struct fsdp_error *why)
 {
-    static const char key[] = "VmData:";
-    uint64_t kib = 0;
-    char line[256];
-    FILE *const f = fopen("/proc/self/status", "re");
+    char directory[] = "/tmp/plan_larger_test.XXXXXX";
+    bool good;
 
-    while (f && fgets(line, sizeof(line), f)) {
-        if (strncmp(line, key, sizeof(key) - 1) == 0) {
-            kib = strtoull(line + sizeof(key) - 1, NULL, 10);
-        }
-    }
-    if (f) {
-        (void)fclose(f);
-    }
-    return kib * 1024;
-}
-
-/* The device is the engine's, which asks the system for what it is asked for.
- * Ends with its process: nothing is closed. */
-static int in_rank(void *context, struct world_rank *rank)
-{
-    const struct run *const r = context;
-    struct fsdp_model model = *r->ask->model;
-    struct rlimit limit;
-    struct fsdp_comm comm = rank->comm;
-    struct fsdp_env env = {.size = sizeof(env),
-                           .rank = rank->rank,
-                           .world = rank->world,
-                           .mesh = r->mesh,
-                           .comm = &comm,
-                           .error = rank->error,
-                           .exchange = rank->exchange,
-                           .exchange_self = rank->exchange_self};
-    struct fsdp_sharded *s = NULL;
-    struct fsdp_options options;
-
-    case_options(&r->ask->c, &options);
-    model.initial = r->way == ON_ALL || (r->way == ON_RANK0 && rank->rank == 0)
-                        ? initial
-                        : NULL;
-    limit.rlim_cur = limit.rlim_max = data_of_process() + r->limit;
-    if (mallopt(M_MMAP_THRESHOLD, 4096) != 1 ||
-        setrlimit(RLIMIT_DATA, &limit) != 0) {
-        return FSDP_ERR_INTERNAL;
-    }
-    FSDP_TRY(r->engine->open(&env));
-    if (!env.compute && env.device->stream_open(env.device->self, "compute",
-                                                &env.compute) != FSDP_OK) {
-        (void)strcpy(env.error->message, "there is no stream for the model");
-        return FSDP_ERR_NOMEM;
-    }
-    FSDP_TRY(r->engine->shard(&env, &model, r->ask->units, &options, &s));
-    return live(r, s);
-}
-
-/* Whether all ranks do; *why: of the first that lacks memory, or else of the
- * first that fails. */
-static bool passes(struct run *r, struct fsdp_error *why)
-{
-    static const char *const names[] = {"replicate", "shard"};
-    uint32_t extent[2] = {1, r->ask->c.ranks};
-    struct fsdp_mesh mesh = {sizeof(mesh), 2, names, extent};
-    struct world_result result[WORLD_MAX_RANKS];
-    struct fsdp_error error = {0};
-    bool good = true;
-
-    r->mesh = &mesh;
-    (void)strcpy(r->directory, "/tmp/plan_larger_test.XXXXXX");
-    assert_non_null(mkdtemp(r->directory));
-    assert_int_equal(
-        world_run(WORLD_LOCAL, &mesh, PATIENCE_MS, in_rank, r, result, &error),
-        FSDP_OK);
-    folder_erase(r->directory);
-    memset(why, 0, sizeof(*why));
-    for (uint32_t k = 0; k < r->ask->c.ranks; k++) {
-        const bool fine =
-            result[k].end == WORLD_RETURNED && result[k].status == FSDP_OK;
-
-        if (!fine && (good || (result[k].status == FSDP_ERR_NOMEM &&
-                               why->status != FSDP_ERR_NOMEM))) {
-            *why = result[k].error;
-            why->status = result[k].status;
-        }
-        good = good && fine;
-    }
+    assert_non_null(mkdtemp(directory));
+    r->context = directory;
+    r->with_values = way == ON_ALL ? r->ask->c.ranks : way == ON_RANK0;
+    good = limited_passes(r, why);
+    folder_erase(directory);
     return good;
 }
 
-static void begin(const char *engine, uint32_t optimizer, struct run *r,
+static void begin(const char *engine, uint32_t optimizer, struct limited_run *r,
                   struct plan_model *m, struct plan_ask *ask, uint64_t *planned)
 {
     struct fsdp_error error = {0};
@@ -290,6 +161,7 @@ static void begin(const char *engine, uint32_t optimizer, struct run *r,
     assert_int_equal(plan_equal_model((uint64_t)size.mib * MIB / sizeof(float),
                                       N_UNITS, m, &error),
                      FSDP_OK);
+    m->model.initial = initial;
     *ask = plan_ask_for(m, size.ranks, CASE_FULL_SHARD, CASE_F32);
     ask->c.optimizer = optimizer;
     assert_int_equal(plan_bytes_make(ask, &b, &error), FSDP_OK);
@@ -305,23 +177,23 @@ static void plays(const struct size *this, uint32_t optimizer)
     const uint64_t below = units < 16 * MIB ? units : 16 * MIB;
     struct plan_model m;
     struct plan_ask ask;
-    struct run r = {0};
+    struct limited_run r = {.patience_ms = 300000, .live = live};
     struct fsdp_error why;
     uint64_t planned;
 
     size = *this;
     begin(engine, optimizer, &r, &m, &ask, &planned);
-    for (r.way = size.first; r.way < N_WAYS; r.way++) {
+    for (enum way way = size.first; way < N_WAYS; way++) {
         r.limit = planned + (uint64_t)size.slack * MIB;
         assert_true(r.limit < (uint64_t)size.mib * MIB);
-        if (!passes(&r, &why)) {
-            fail_msg("values on %s: %s", ways[r.way], why.message);
+        if (!passes(&r, way, &why)) {
+            fail_msg("values on %s: %s", ways[way], why.message);
         }
         r.limit = planned - below;
-        assert_false(passes(&r, &why));
+        assert_false(passes(&r, way, &why));
         print_message("%s, %u MiB, K = %u, values on %s: passes under %.1f + "
                       "%u MiB; under %.1f: %s\n",
-                      engine, size.mib, size.ranks, ways[r.way],
+                      engine, size.mib, size.ranks, ways[way],
                       (double)planned / MIB, size.slack, (double)r.limit / MIB,
                       why.message);
         assert_int_equal(why.status, FSDP_ERR_NOMEM);
@@ -357,10 +229,9 @@ int main(int argc, char **argv)
         {"larger than a rank, AdamW", adamw, NULL, NULL, &given},
     };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    printf("a sanitizer's own memory is beyond any limit\n");
-    return 77;
-#endif
+    if (limited_cannot()) {
+        return 77;
+    }
     if (argc != 5) {
         return cmocka_run_group_tests(small, NULL, NULL) != 0;
     }
