@@ -167,7 +167,8 @@ bool case_has_buffers(const struct run_case *c)
 bool case_is_tied(const struct run_case *c)
 {
     return (strcmp(c->workload, "gpt") == 0 && strcmp(c->size, "tied") == 0) ||
-           (strcmp(c->workload, "graph") == 0 && c->size[0] == 't');
+           (strcmp(c->workload, "graph") == 0 &&
+            (c->size[0] == 't' || c->size[0] == 'b'));
 }
 
 uint32_t case_offload_of_unit(const struct run_case *c, uint32_t unit)

@@ -8,6 +8,7 @@
  */
 #include "cases/case_claims.h"
 #include "cases/case_factors.h"
+#include "cases/case_graph.h"
 #include "cases/case_precision.h"
 #include "cases/case_script.h"
 
@@ -81,14 +82,13 @@ static bool ties(const struct run_case *c, uint32_t value)
 static bool cuts_modules(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return c->wrap == CASE_WRAP_APART || c->wrap == CASE_WRAP_IGNORE ||
-           c->wrap == CASE_WRAP_SCATTER;
+    return case_has_own_units(c);
 }
 
 static bool ignores(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    return c->wrap == CASE_WRAP_IGNORE;
+    return case_ignores(c);
 }
 
 static bool has_buffers(const struct run_case *c, uint32_t value)

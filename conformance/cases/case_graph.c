@@ -12,7 +12,8 @@
 
 enum {
     CASE_STREAM = 0x11000000, /* of random numbers; the graph has another */
-    MORE_STREAM = 0x11000001, /* of what generator 1 did not draw */
+    MORE_STREAM = 0x11000001, /* of what generator 1 did not draw, */
+    UNIT_STREAM = 0x11000002, /* and of what 2 did not */
     SCRIPT_UNITS = 2,         /* that scripts name, */
     SCRIPT_PARAMETERS = 3,    /* and parameters, */
     SCRIPT_MICROBATCHES = 3,
@@ -84,6 +85,25 @@ bool case_graph_has(const struct run_case *c, uint32_t features)
     return case_graph_of(c, &g) && (graph_features(&g) & features) == features;
 }
 
+static bool has_drawn_units(const struct run_case *c)
+{
+    return c->wrap == CASE_WRAP_DRAWN || c->wrap == CASE_WRAP_SCATTER;
+}
+
+bool case_has_own_units(const struct run_case *c)
+{
+    return c->wrap == CASE_WRAP_APART || c->wrap == CASE_WRAP_IGNORE ||
+           c->wrap == CASE_WRAP_SCATTER ||
+           (has_drawn_units(c) && (case_graph_has(c, GRAPH_OWN_UNIT) ||
+                                   case_graph_has(c, GRAPH_IGNORED)));
+}
+
+bool case_ignores(const struct run_case *c)
+{
+    return c->wrap == CASE_WRAP_IGNORE ||
+           (has_drawn_units(c) && case_graph_has(c, GRAPH_IGNORED));
+}
+
 static uint32_t units_of(const struct run_case *c)
 {
     struct graph g;
@@ -141,7 +161,8 @@ static void draw_first(uint64_t seed, struct run_case *out)
 
 /* ---- What came later: ties, frozen, recomputed, single units ------------- */
 
-/* Whether the scripts that are drawn name what it has. */
+/* Whether the scripts that are drawn name what it has. What is ignored they
+ * cannot freeze. */
 static bool has_what_scripts_name(const struct run_case *c)
 {
     struct graph g;
@@ -151,7 +172,12 @@ static bool has_what_scripts_name(const struct run_case *c)
         return false;
     }
     for (uint32_t m = 0; m < g.n_modules; m++) {
-        parameters += g.module[m].n_parameters;
+        for (uint32_t i = 0; i < g.module[m].n_parameters; i++) {
+            if (parameters++ < SCRIPT_PARAMETERS &&
+                g.module[m].parameter[i].unit == FSDP_NO_UNIT) {
+                return false;
+            }
+        }
     }
     return g.n_units >= SCRIPT_UNITS && parameters >= SCRIPT_PARAMETERS &&
            c->microbatches >= SCRIPT_MICROBATCHES;
@@ -184,6 +210,18 @@ static uint32_t one_bit_of(struct chance *d, uint32_t bits)
     return (uint32_t)__builtin_ctz(bits);
 }
 
+/* Adds to what a size has, or takes from it. */
+static void size_with(struct run_case *c, uint64_t bit, bool has)
+{
+    uint64_t bits;
+
+    if (graph_size_bits(c->size, &bits)) {
+        memset(c->size, 0, sizeof(c->size));
+        graph_size_text(has ? bits | bit : bits & ~bit, c->size);
+        fit_units(c);
+    }
+}
+
 /* So that something is trained, whatever is frozen. */
 static void untie_head(struct run_case *c)
 {
@@ -191,9 +229,7 @@ static void untie_head(struct run_case *c)
 
     if (case_graph_of(c, &g) &&
         g.module[g.n_modules - 1].parameter[0].tied >= 0) {
-        memset(c->size, 0, sizeof(c->size));
-        memcpy(c->size, "random", sizeof("random"));
-        fit_units(c);
+        size_with(c, (uint64_t)1 << GRAPH_TIES, false);
     }
 }
 
@@ -204,9 +240,7 @@ static void draw_more(uint64_t seed, struct run_case *out)
     const uint32_t axis = below(&d, 3);
 
     if (below(&d, 3) == 0) {
-        memset(out->size, 0, sizeof(out->size));
-        memcpy(out->size, "ties", sizeof("ties"));
-        fit_units(out);
+        size_with(out, (uint64_t)1 << GRAPH_TIES, true);
     }
     if (w && axis == 0) {
         out->frozen = one_bit_of(&d, w->freezes);
@@ -219,11 +253,31 @@ static void draw_more(uint64_t seed, struct run_case *out)
     }
 }
 
+/* Where a script plays, it goes on naming what there is. */
+static void draw_units(uint64_t seed, struct run_case *out)
+{
+    struct chance d = {.seed = seed, .stream = UNIT_STREAM};
+    struct run_case c = *out;
+
+    if (below(&d, 2) == 0) {
+        size_with(&c, (uint64_t)1 << GRAPH_UNITS, true);
+    }
+    if (below(&d, 8) == 0) {
+        c.wrap = CASE_WRAP_SCATTER;
+    }
+    if (!case_is_script(&c) || has_what_scripts_name(&c)) {
+        *out = c;
+    }
+}
+
 void case_graph_draw_by(uint32_t generator, uint64_t seed, struct run_case *out)
 {
     draw_first(seed, out);
     if (generator > 1) {
         draw_more(seed, out);
+    }
+    if (generator > 2) {
+        draw_units(seed, out);
     }
 }
 
@@ -311,7 +365,7 @@ static bool plain_scenario(struct run_case *c)
 }
 
 enum {
-    SIMPLER = 17
+    SIMPLER = 18
 };
 
 /* The i-th way to simplify the options; false: it changes nothing. */
@@ -350,6 +404,8 @@ static bool simplify(struct run_case *c, uint32_t i)
         return set(&c->frozen, WORKLOAD_TRAINS_ALL);
     case 15:
         return set(&c->recompute, WORKLOAD_KEEPS);
+    case 16:
+        return set(&c->wrap, CASE_WRAP_DRAWN);
     default:
         /* Together: each alone says little. */
         return plain_number(&c->weight_decay) | plain_number(&c->divide_factor);
@@ -359,14 +415,15 @@ static bool simplify(struct run_case *c, uint32_t i)
 /* The i-th bit that is set, and does anything; false: there are fewer. */
 static bool drop_bit(struct run_case *c, uint32_t i)
 {
+    const uint64_t more = (uint64_t)1 << GRAPH_TIES | (uint64_t)1
+                                                          << GRAPH_UNITS;
     uint64_t bits;
 
     if (!graph_size_bits(c->size, &bits)) {
         return false;
     }
-    for (uint64_t used =
-             bits & (graph_used_bits(c->seed) | (uint64_t)1 << GRAPH_TIES);
-         used != 0; used &= used - 1) {
+    for (uint64_t used = bits & (graph_used_bits(c->seed) | more); used != 0;
+         used &= used - 1) {
         if (i-- == 0) {
             graph_size_text(bits & ~(used & -used), c->size);
             return true;
@@ -410,7 +467,7 @@ bool case_graph_smaller(const struct run_case *c, uint32_t *at,
                                         {4, 8}, {5, 8}, {6, 8}, {7, 8}};
     const uint32_t n_parts = sizeof(parts) / sizeof(parts[0]);
 
-    for (; *at < n_parts + SIMPLER + GRAPH_BITS + 1; (*at)++) {
+    for (; *at < n_parts + SIMPLER + GRAPH_UNITS + 1; (*at)++) {
         const uint32_t i = *at;
         bool changed;
 

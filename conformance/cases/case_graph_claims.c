@@ -155,7 +155,9 @@ uint32_t case_graph_claims(const struct run_case *c,
     features = graph_features(&g);
     eval = forward_of(&g, FSDP_SEQUENCE_EVAL, &backward);
     forward = forward_of(&g, FSDP_SEQUENCE_TRAIN, &backward);
-    if (crosses(&forward) || crosses(&eval)) {
+    if ((features & (GRAPH_OWN_UNIT | GRAPH_IGNORED)) != 0) {
+        list[n++] = "graph-own-units"; /* whose windows are more than these */
+    } else if (crosses(&forward) || crosses(&eval)) {
         list[n++] = "graph-crossing";
     } else if (!is_mirrored(&forward, &backward)) {
         list[n++] = "graph-one-way";

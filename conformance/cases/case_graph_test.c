@@ -13,6 +13,7 @@
 
 #include "cases/case_graph.h"
 #include "cases/case_model.h"
+#include "models/batch.h"
 #include "models/model_sequence.h"
 
 #include <stdio.h>
@@ -35,7 +36,7 @@ static void make(const struct run_case *c, struct case_model *m)
 }
 
 static void check_units(const struct fsdp_model *model,
-                        const struct fsdp_units *units)
+                        const struct fsdp_units *units, bool scattered)
 {
     uint32_t next = 0;
 
@@ -46,11 +47,19 @@ static void check_units(const struct fsdp_model *model,
         assert_true(u == FSDP_NO_UNIT || u <= next);
         next += u == next;
     }
-    assert_int_equal(next, units->n_units);
+    /* Then by their first parameter. */
     for (uint32_t p = 0; p < model->n_parameters; p++) {
-        assert_true(units->unit_of_module[model->parameter_module[p]] <
-                    units->n_units);
+        const uint32_t u = fsdp_unit_of(model, units, p);
+
+        assert_true(u == FSDP_NO_UNIT || u <= next || scattered);
+        next += !scattered && u == next;
+        assert_int_equal(u,
+                         fsdp_unit_of(model, units, fsdp_original(model, p)));
     }
+    assert_true(next == units->n_units || scattered);
+    /* So that something is trained. */
+    assert_true(fsdp_unit_of(model, units, model->n_parameters - 1) !=
+                FSDP_NO_UNIT);
 }
 
 static void check_sequences(const struct fsdp_model *model)
@@ -81,7 +90,7 @@ static void check_case(const struct run_case *c)
     assert_true(case_of_id(id, &again));
     assert_memory_equal(&again, c, sizeof(again));
     make(c, &m);
-    check_units(&m.model->model, &m.units.units);
+    check_units(&m.model->model, &m.units.units, c->wrap == CASE_WRAP_SCATTER);
     check_sequences(&m.model->model);
     assert_true(c->prefetch_forward <= m.units.units.n_units);
     assert_true(c->prefetch_backward <= m.units.units.n_units);
@@ -98,6 +107,52 @@ static void cases_are_well_formed(void **state)
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         case_graph_draw(seed, &c);
         check_case(&c);
+    }
+}
+
+/* Ids, units, calls and ties of all seeds. */
+static uint64_t drawn_by(uint32_t generator)
+{
+    uint64_t hash = batch_hash_start;
+
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        char id[CASE_ID_BYTES];
+        struct run_case c;
+        struct graph g;
+
+        case_graph_draw_by(generator, seed, &c);
+        case_id(&c, id);
+        hash = batch_hash(hash, id, strlen(id));
+        assert_true(case_graph_of(&c, &g));
+        hash = batch_hash(hash, g.unit_of_module,
+                          g.n_modules * sizeof(g.unit_of_module[0]));
+        hash = batch_hash(hash, g.call, g.n_calls * sizeof(g.call[0]));
+        for (uint32_t m = 0; m < g.n_modules; m++) {
+            for (uint32_t i = 0; i < g.module[m].n_parameters; i++) {
+                const struct graph_parameter *p = &g.module[m].parameter[i];
+
+                hash = batch_hash(hash, &p->tied, sizeof(p->tied));
+                hash = generator < 3
+                           ? hash
+                           : batch_hash(hash, &p->unit, sizeof(p->unit));
+            }
+        }
+    }
+    return hash;
+}
+
+/* Golden: a seed that somebody has noted means what it meant. */
+static void generators_draw_what_they_drew(void **state)
+{
+    static const uint64_t golden[] = {0x78b508f8cab05703, 0x3190f741dd5c644f,
+                                      0x1302fec6194af69a};
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        const uint64_t got = drawn_by(i + 1);
+
+        print_message("generator %u: %llx\n", i + 1, (unsigned long long)got);
+        assert_true(got == golden[i]);
     }
 }
 
@@ -260,6 +315,8 @@ static void sizes_have_one_name(void **state)
                                       "x0123456789abcg",
                                       "xffffffffffffff",
                                       "tffffffffffffff",
+                                      "uffffffffffffff",
+                                      "bffffffffffffff",
                                       "tied",
                                       "y00000000000000"};
     uint64_t bits;
@@ -284,6 +341,12 @@ static void sizes_have_one_name(void **state)
     graph_size_text(bits & ~(uint64_t)1, size);
     assert_string_equal(size, "tfffffffffffffe");
     assert_true(graph_size_bits(size, &bits));
+    assert_true(graph_size_bits("both", &bits));
+    graph_size_text(bits & ~(uint64_t)1, size);
+    assert_string_equal(size, "bfffffffffffffe");
+    assert_true(graph_size_bits(size, &bits));
+    graph_size_text(bits & ~((uint64_t)1 << GRAPH_TIES), size);
+    assert_string_equal(size, "ufffffffffffffe");
 }
 
 /* The manifest's own: each feature, and each of these in a case that every
@@ -311,7 +374,7 @@ static void the_manifest_has_every_feature(void **state)
             n++;
         }
     }
-    assert_int_equal(n, 27);
+    assert_int_equal(n, 31);
     assert_int_equal(all, (1u << GRAPH_N_FEATURES) - 1);
     manifest_release(&list);
 }
@@ -320,6 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases_are_well_formed),
+        cmocka_unit_test(generators_draw_what_they_drew),
         cmocka_unit_test(a_seed_draws_the_same_again),
         cmocka_unit_test(every_feature_occurs),
         cmocka_unit_test(every_option_occurs),

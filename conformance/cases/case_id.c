@@ -287,6 +287,7 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
            named(case_data_name(c->data)), (unsigned long long)c->seed,
            c->ranks, c->replicas, named(case_fold_name(c->fold)));
     if (c->fold == FSDP_FOLD_RING || c->wrap == CASE_WRAP_DRAWN ||
+        (c->wrap == CASE_WRAP_SCATTER && strcmp(c->workload, "graph") == 0) ||
         c->wrap == CASE_WRAP_IGNORE || /* it has no pieces of what is ignored */
         case_has_units_dtypes(c) || c->factors == CASE_UNIT_FACTORS) {
         /* An element is folded in an order that begins after its owner, and

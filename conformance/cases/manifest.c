@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1086;
+const uint32_t manifest_count = 1090;
 const char manifest_sha256[] =
-    "9dc0227bbc84e47a87ea8cd65f92a47800f1730a2a5cfbc1e8aec01647a646c4";
+    "19a70987e21935a7d0633aec946b2b73c594a16e92cc6326e9b75f07a8552339";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -53,6 +53,11 @@ static void show_module(const struct run_case *c, const struct graph *g,
             printf("%s%llu", d > 0 ? "," : "", (unsigned long long)p->shape[d]);
         }
         printf("]");
+        if (p->unit == FSDP_NO_UNIT) {
+            printf(" ignored");
+        } else if (p->unit != g->unit_of_module[m]) {
+            printf(" (unit %u)", p->unit);
+        }
         show_idle(c, p->idle);
     }
     printf("\n");

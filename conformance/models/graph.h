@@ -7,7 +7,9 @@
  * for each module, call and group that is kept, so that a smaller graph of
  * the same seed has a name, too (a failing one is made smaller that way).
  * "ties", and "t" with the digits, are the same with parameters that are tied:
- * pairs of one shape within a unit.
+ * pairs of one shape within a unit. In "units", and "u" with the digits, some
+ * parameters are in another unit than their module, or in none; "both", and
+ * "b" with the digits, has this and ties.
  *
  * A module that is dropped leaves its children to its parent; a call that is
  * dropped leaves the calls within it to the call around it; a group that is
@@ -24,10 +26,13 @@ enum {
     GRAPH_CALLS = 32,   /* bits 15..46 */
     GRAPH_GROUPS = 8,   /* bits 47..54; group g has bit g mod 8 */
     GRAPH_BITS = 56,    /* bit 55: units have a reshard of their own */
-    GRAPH_TIES = 56,    /* this bit of the sizes that have ties */
+    GRAPH_TIES = 56,    /* this bit of the sizes that have ties, */
+    GRAPH_UNITS = 57,   /* and this one of those with units of parameters */
     GRAPH_USES = 4,     /* calls of one module, in one sequence */
     GRAPH_PARAMETERS = 64,
     GRAPH_OF_MODULE = 4,
+    GRAPH_OWN_UNITS = 3, /* that are of no module */
+    GRAPH_MOST_UNITS = GRAPH_MODULES + GRAPH_OWN_UNITS,
 };
 
 enum graph_kind {
@@ -58,7 +63,9 @@ enum graph_feature {
     GRAPH_OWN_RESHARD = 1u << 12, /* units that reshard otherwise */
     GRAPH_IDLE_UNIT = 1u << 13,   /* a unit that training never needs */
     GRAPH_TIED = 1u << 14,        /* parameters that are tied */
-    GRAPH_N_FEATURES = 15,
+    GRAPH_OWN_UNIT = 1u << 15,    /* one in another unit than its module */
+    GRAPH_IGNORED = 1u << 16,     /* one that is in no unit */
+    GRAPH_N_FEATURES = 17,
 };
 extern const char *const graph_feature_name[GRAPH_N_FEATURES];
 
@@ -71,9 +78,10 @@ struct graph_parameter {
     char name[24];
     uint32_t n_dims;
     uint64_t shape[FSDP_MAX_DIMS];
-    float scale;  /* of initial values */
-    uint8_t idle; /* as workload_model.idle */
-    int32_t tied; /* the model's number of its original; -1: none */
+    float scale;   /* of initial values */
+    uint8_t idle;  /* as workload_model.idle */
+    int32_t tied;  /* the model's number of its original; -1: none */
+    uint32_t unit; /* FSDP_NO_UNIT: it is ignored */
 };
 
 struct graph_module {
@@ -103,11 +111,12 @@ struct graph {
     uint32_t n_units;
     uint32_t unit_of_module[GRAPH_MODULES];
     bool own_reshard;
-    uint32_t reshard[GRAPH_MODULES]; /* of a group, then of a unit */
+    bool own_units;                     /* of parameters, where they say so */
+    uint32_t reshard[GRAPH_MOST_UNITS]; /* of a group, then of a unit */
 };
 
-/* All bits of a size; false: it is no size. "random": all are set but for that
- * of ties. */
+/* All bits of a size; false: it is no size. "random": all are set but for those
+ * of ties and of units. */
 bool graph_size_bits(const char *size, uint64_t *bits);
 void graph_size_text(uint64_t bits, char size[16]);
 
@@ -116,6 +125,9 @@ void graph_draw(uint64_t seed, uint64_t bits, struct graph *out);
 uint32_t graph_features(const struct graph *g);
 /* Which bits of a size drop anything at all of this graph, as drawn. */
 uint64_t graph_used_bits(uint64_t seed);
+
+/* Its points are of unit u: it is the module's, or one of its parameters'. */
+bool graph_is_of(const struct graph *g, uint32_t module, uint32_t u);
 
 /* The points of a sequence, forward and (train) backward, and those of what is
  * recomputed (enum workload_recompute: the parts of a graph are its leaves'

@@ -397,7 +397,8 @@ static int graph_samples(const struct workload_model *model, uint32_t rank,
     return status;
 }
 
-static const char *const size_names[] = {"random", "ties", NULL};
+static const char *const size_names[] = {"random", "ties", "units", "both",
+                                         NULL};
 
 const struct workload workload_graph = {
     .name = "graph",

@@ -8,7 +8,8 @@
 enum {
     GRAPH_STREAM = 0x10000000,     /* of random numbers; parameters are below */
     GRAPH_TIE_STREAM = 0x12000000, /* which parameters may be tied */
-    GRAPH_NEVER = 0x0f,            /* no gradient in any microbatch */
+    GRAPH_UNIT_STREAM = 0x13000000, /* which are not in their module's unit */
+    GRAPH_NEVER = 0x0f,             /* no gradient in any microbatch */
 };
 
 extern const struct workload workload_graph;
@@ -17,5 +18,7 @@ extern const struct workload workload_graph;
 void graph_draw_all(uint64_t seed, struct graph *out);
 /* Ties parameters of a graph whose units and numbers are known; or none. */
 void graph_tie(struct graph *g, uint64_t seed, bool ties);
+/* Behind the ties: the unit of each parameter, its module's or not. */
+void graph_give_units(struct graph *g, uint64_t seed, bool own);
 
 #endif

@@ -13,19 +13,27 @@ const char *const graph_feature_name[GRAPH_N_FEATURES] = {
     "no gradient",          "gradient at times", "unseen parameter",
     "empty parameter",      "nested windows",    "unit of several modules",
     "module without unit",  "empty unit",        "other evaluation",
-    "reshard of own units", "unit not trained",  "tied parameters"};
+    "reshard of own units", "unit not trained",  "tied parameters",
+    "unit of parameters",   "ignored parameter"};
 
 #define ALL_BITS (((uint64_t)1 << GRAPH_BITS) - 1)
 
+/* By the bits of ties and of units, as a number of two bits. */
+static const char *const whole[] = {"random", "ties", "units", "both"};
+static const char part[] = "xtub";
+
 bool graph_size_bits(const char *size, uint64_t *bits)
 {
-    const uint64_t ties = size[0] == 't' ? (uint64_t)1 << GRAPH_TIES : 0;
+    uint64_t more = 0;
 
-    *bits = ALL_BITS | ties;
-    if (strcmp(size, "random") == 0 || strcmp(size, "ties") == 0) {
-        return true;
+    for (uint64_t i = 0; i < 4; i++) {
+        *bits = ALL_BITS | i << GRAPH_TIES;
+        if (strcmp(size, whole[i]) == 0) {
+            return true;
+        }
+        more = size[0] == part[i] ? i << GRAPH_TIES : more;
     }
-    if ((size[0] != 'x' && size[0] != 't') || strlen(size) != 15) {
+    if (!strchr(part, size[0]) || strlen(size) != 15) {
         return false;
     }
     *bits = 0;
@@ -38,18 +46,18 @@ bool graph_size_bits(const char *size, uint64_t *bits)
         }
         *bits = *bits * 16 + (uint64_t)(digit - digits);
     }
-    *bits |= ties;
-    return *bits != (ALL_BITS | ties); /* that has a name of its own */
+    *bits |= more;
+    return *bits != (ALL_BITS | more); /* that has a name of its own */
 }
 
 void graph_size_text(uint64_t bits, char size[16])
 {
-    const bool ties = (bits >> GRAPH_TIES & 1) != 0;
+    const uint64_t more = bits >> GRAPH_TIES & 3;
 
     if ((bits & ALL_BITS) == ALL_BITS) {
-        snprintf(size, 16, "%s", ties ? "ties" : "random");
+        snprintf(size, 16, "%s", whole[more]);
     } else {
-        snprintf(size, 16, "%c%014llx", ties ? 't' : 'x',
+        snprintf(size, 16, "%c%014llx", part[more],
                  (unsigned long long)(bits & ALL_BITS));
     }
 }
@@ -126,7 +134,7 @@ static void drop_calls(struct graph *g, uint64_t bits)
 static void make_units(struct graph *g, uint64_t bits)
 {
     uint32_t unit_of_group[GRAPH_MODULES];
-    uint32_t reshard[GRAPH_MODULES] = {0};
+    uint32_t reshard[GRAPH_MOST_UNITS] = {0};
 
     for (uint32_t m = 0; m < GRAPH_MODULES; m++) {
         unit_of_group[m] = FSDP_NO_UNIT;
@@ -171,6 +179,7 @@ void graph_draw(uint64_t seed, uint64_t bits, struct graph *out)
     make_units(out, bits);
     number_parameters(out);
     graph_tie(out, seed, kept(bits, GRAPH_TIES));
+    graph_give_units(out, seed, kept(bits, GRAPH_UNITS));
 }
 
 uint64_t graph_used_bits(uint64_t seed)
@@ -230,6 +239,9 @@ static uint32_t features_of_module(const struct graph *g, uint32_t m)
 
         f |= elements(&x->parameter[i]) == 0 ? GRAPH_EMPTY : 0;
         f |= x->parameter[i].tied >= 0 ? GRAPH_TIED : 0;
+        f |= x->parameter[i].unit == FSDP_NO_UNIT           ? GRAPH_IGNORED
+             : x->parameter[i].unit != g->unit_of_module[m] ? GRAPH_OWN_UNIT
+                                                            : 0;
         f |= (idle & WORKLOAD_UNSEEN) != 0 ? GRAPH_UNSEEN : 0;
         f |= back && (idle & GRAPH_NEVER) == GRAPH_NEVER ? GRAPH_IDLE : 0;
         f |= back && (idle & GRAPH_NEVER) != 0 &&
@@ -249,13 +261,13 @@ static uint32_t features_of_unit(const struct graph *g, uint32_t u)
     for (uint32_t m = 0; m < g->n_modules; m++) {
         const struct graph_module *x = &g->module[m];
 
-        if (g->unit_of_module[m] != u) {
+        if (!graph_is_of(g, m, u)) {
             continue;
         }
         members++;
         trained += uses(g, m, GRAPH_TRAIN);
         for (uint32_t i = 0; i < x->n_parameters; i++) {
-            n += elements(&x->parameter[i]);
+            n += x->parameter[i].unit == u ? elements(&x->parameter[i]) : 0;
         }
     }
     return (members > 1 ? GRAPH_SHARED_UNIT : 0u) |

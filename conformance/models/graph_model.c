@@ -255,7 +255,8 @@ static int fill(struct graph_model *x, struct fsdp_error *error)
     if (!graph_size_bits(size, &bits)) {
         return batch_fail(error, FSDP_ERR_INVALID, "graph",
                           "no size \"%.16s\"; there are \"random\", \"ties\", "
-                          "and x or t with 14 hexadecimal digits",
+                          "\"units\", \"both\", and x, t, u or b with 14 "
+                          "hexadecimal digits",
                           size);
     }
     snprintf(x->size, sizeof(x->size), "%s", size);
@@ -313,22 +314,28 @@ int graph_wrap(const struct workload_model *model, struct wrap_units *out)
 {
     const struct graph_model *x = model->self;
     const struct graph *g = &x->graph;
-    const size_t bytes = GRAPH_MODULES * sizeof(uint32_t);
 
     memset(out, 0, sizeof(*out));
-    out->unit_of_module = malloc(bytes);
-    out->reshard = malloc(bytes);
-    if (!out->unit_of_module || !out->reshard) {
+    out->unit_of_module = malloc(sizeof(g->unit_of_module));
+    out->reshard = malloc(sizeof(g->reshard));
+    out->unit_of_parameter =
+        g->own_units ? calloc(GRAPH_PARAMETERS, sizeof(uint32_t)) : NULL;
+    if (!out->unit_of_module || !out->reshard ||
+        (g->own_units && !out->unit_of_parameter)) {
         wrap_release(out);
         return FSDP_ERR_NOMEM;
     }
-    memcpy(out->unit_of_module, g->unit_of_module, bytes);
-    memcpy(out->reshard, g->reshard, bytes);
-    out->units = (struct fsdp_units){.size = sizeof(out->units),
-                                     .n_units = g->n_units,
-                                     .unit_of_module = out->unit_of_module,
-                                     .reshard_after_forward =
-                                         g->own_reshard ? out->reshard : NULL};
+    memcpy(out->unit_of_module, g->unit_of_module, sizeof(g->unit_of_module));
+    memcpy(out->reshard, g->reshard, sizeof(g->reshard));
+    for (uint32_t p = 0; g->own_units && p < x->base.model.n_parameters; p++) {
+        out->unit_of_parameter[p] = parameter_of(x, p)->unit;
+    }
+    out->units = (struct fsdp_units){
+        .size = sizeof(out->units),
+        .n_units = g->n_units,
+        .unit_of_module = out->unit_of_module,
+        .reshard_after_forward = g->own_reshard ? out->reshard : NULL,
+        .unit_of_parameter = out->unit_of_parameter};
     return FSDP_OK;
 }
 

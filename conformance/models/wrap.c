@@ -277,15 +277,16 @@ int wrap_every(const struct fsdp_model *model, uint32_t per_unit,
 
 /* ---- Units of parameters ------------------------------------------------ */
 
-/* Each parameter's is that of its module, and may be changed. */
+/* Each parameter's is what it was, and may be changed. */
 static int begin_parameters(const struct fsdp_model *model,
                             struct wrap_units *units)
 {
     uint32_t *of = calloc((size_t)model->n_parameters + 1, sizeof(*of));
 
     for (uint32_t p = 0; of && p < model->n_parameters; p++) {
-        of[p] = units->unit_of_module[model->parameter_module[p]];
+        of[p] = fsdp_unit_of(model, &units->units, p);
     }
+    free(units->unit_of_parameter);
     units->unit_of_parameter = of;
     units->units.unit_of_parameter = of;
     return of ? FSDP_OK : FSDP_ERR_NOMEM;

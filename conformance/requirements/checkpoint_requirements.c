@@ -153,12 +153,7 @@ static bool same_curve_spoil(const struct expect *e, struct record_rank *rank)
  */
 static bool shows_load_of_frozen(const struct expect *e)
 {
-    bool freezes = false;
-
-    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        freezes = freezes || !expect_is_trainable(e, p);
-    }
-    return shows_load(e) && freezes;
+    return shows_load(e) && compare_case_freezes(e);
 }
 
 static bool frozen_of_part(const struct expect *e, const struct record *r,

@@ -32,12 +32,7 @@ static bool is_near(const struct expect *e, float got, float want)
  * nobody's, whatever it is. */
 static bool leaves_frozen_out(const struct expect *e)
 {
-    bool freezes = false;
-
-    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        freezes = freezes || !expect_is_trainable(e, p);
-    }
-    return norm_applies(e) && freezes;
+    return norm_applies(e) && compare_case_freezes(e);
 }
 
 /* ignored.not-in-norm: the same of a gradient that the model has on its own. */

@@ -74,7 +74,7 @@ static bool closed_form_in_step(const struct expect *e,
                                 const struct record_sequence *sequence,
                                 struct finding at, struct finding *f)
 {
-    uint64_t units = e->units->n_units;
+    uint64_t units = 0; /* that have a module or a parameter */
     uint64_t passes = e->c->microbatches;
     uint64_t synced = 0;
     uint64_t trains = 0; /* units */
@@ -87,7 +87,8 @@ static bool closed_form_in_step(const struct expect *e,
         synced += e->c->sync[b] != 0;
     }
     for (uint32_t u = 0; u < e->units->n_units; u++) {
-        trains += e->unit[u].trains;
+        units += expect_unit_name(e, u) != NULL;
+        trains += expect_unit_name(e, u) && e->unit[u].trains;
     }
     want[FSDP_ALL_GATHER] =
         passes * (units * (reshards ? 2 : 1) - (keeps ? 1 : 0));

@@ -17,19 +17,9 @@ static bool is_own(const struct expect *e, uint32_t p)
     return expect_original(e, p) == p;
 }
 
-static bool has_frozen(const struct expect *e)
-{
-    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        if (!expect_is_trainable(e, p)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool trains_frozen(const struct expect *e)
 {
-    return compare_case_trains(e) && has_frozen(e);
+    return compare_case_trains(e) && compare_case_freezes(e);
 }
 
 static bool has_unit(const struct expect *e, bool trains)
@@ -65,7 +55,7 @@ static bool has_frozen_unit(const struct expect *e)
  */
 static bool unchanged_applies(const struct expect *e)
 {
-    return compare_case_staged(e) && has_frozen(e);
+    return compare_case_staged(e) && compare_case_freezes(e);
 }
 
 static bool as_in_the_beginning(const struct expect *e, const struct record *r,

@@ -58,6 +58,9 @@ static void add_parameters(struct record_text *t, const struct fsdp_model *m,
         }
         if (of && of[p] == FSDP_NO_UNIT) {
             record_text_add(t, ", \"ignored\": true");
+        } else if (of &&
+                   of[p] != units->unit_of_module[m->parameter_module[p]]) {
+            record_text_add(t, ", \"unit\": %u", of[p]);
         }
         if (fsdp_original(m, p) != p) {
             record_text_add(t, ", \"original\": %u", fsdp_original(m, p));

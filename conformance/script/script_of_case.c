@@ -29,6 +29,7 @@
  *     look
  *     pass 4.0 left-open 5/8
  */
+#include "cases/case_graph.h"
 #include "script/script.h"
 
 #include <math.h>
@@ -96,7 +97,7 @@ static void write_inside(const struct step *s)
                 fprintf(s->f, " at %u/16 ! grad-in-recompute", i);
             }
         }
-        if (s->c->wrap == CASE_WRAP_IGNORE) {
+        if (case_ignores(s->c)) {
             for (uint32_t i = 1; i < 16; i++) {
                 fprintf(s->f, " at %u/16 ! %s-of-ignored", i,
                         i < 9 ? "param" : "grad");
@@ -234,7 +235,7 @@ static void write_training(FILE *f, const struct run_case *c)
                 "! point-before-begin\n! param-at-rest\n! grad-at-rest\n"
                 "! cancel-at-rest\n! end-at-rest\n! unknown-sequence\n"
                 "! step-groups\n! unknown-parameter\n%s%s",
-                c->wrap == CASE_WRAP_IGNORE ? "! freeze-of-ignored\n" : "",
+                case_ignores(c) ? "! freeze-of-ignored\n" : "",
                 case_has_buffers(c) ? "! unknown-buffer\n" : "");
     }
     write_steps(f, c, 0, c->steps);

@@ -30,8 +30,7 @@ static bool has_some(const struct script_state *s, uint64_t units)
     const bool trains_all =
         !s->s->has_case || s->s->c.frozen == WORKLOAD_TRAINS_ALL;
 
-    if (drawn && (s->frozen != 0 ||
-                  (!trains_all && strcmp(s->s->c.size, "ties") == 0))) {
+    if (drawn && (s->frozen != 0 || (!trains_all && case_is_tied(&s->s->c)))) {
         return false;
     }
     if (s->frozen != 0) {

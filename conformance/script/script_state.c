@@ -108,7 +108,7 @@ static bool may_overflow(const struct script_state *s)
 static bool may_train_nothing(const struct script *s)
 {
     return s->generator != 2 && s->generator != 3 && s->has_case &&
-           s->c.frozen != 0 && s->c.wrap == CASE_WRAP_DRAWN;
+           s->c.frozen != 0 && strcmp(s->c.workload, "graph") == 0;
 }
 
 /* What the edits of a whole training pass do to the gradients. */

@@ -143,6 +143,16 @@ bool compare_case_communicates(const struct expect *e)
     return compare_case_trains(e) && e->c->ranks > 1;
 }
 
+bool compare_case_freezes(const struct expect *e)
+{
+    for (uint32_t p = 0; p < e->model->n_parameters; p++) {
+        if (!expect_is_trainable(e, p) && !expect_is_ignored(e, p)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool compare_case_resumes(const struct expect *e)
 {
     return case_resumes(e->c);

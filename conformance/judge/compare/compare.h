@@ -92,6 +92,8 @@ bool compare_case_initial(const struct expect *e);
 bool compare_case_strict(const struct expect *e);
 /* Trains, and more than one rank: there is something to communicate. */
 bool compare_case_communicates(const struct expect *e);
+/* Some parameter of a unit is frozen from the beginning. */
+bool compare_case_freezes(const struct expect *e);
 /* Loads a checkpoint. */
 bool compare_case_resumes(const struct expect *e);
 /* Staged, and on more than one replica. */

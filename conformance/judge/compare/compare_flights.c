@@ -93,12 +93,14 @@ bool flights_each(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* Whether a window of another unit opens at point j. */
-static bool opens_another(const struct expect *e, uint32_t j, uint32_t unit)
+/* How many windows of units below `end`, but for `unit`, open at point j. */
+static uint32_t opening(const struct expect *e, uint32_t j, uint32_t end,
+                        uint32_t unit)
 {
     const struct fsdp_sequence *q = sequence_of(e);
+    uint32_t n = 0;
 
-    for (uint32_t u = 0; u < e->units->n_units && is_pre(q->point[j]); u++) {
+    for (uint32_t u = 0; u < end && is_pre(q->point[j]); u++) {
         bool opens = u != unit && expect_is_of(e, q->module[j], u);
 
         for (uint32_t i = j;
@@ -107,15 +109,22 @@ static bool opens_another(const struct expect *e, uint32_t j, uint32_t unit)
              i--) {
             opens = !expect_is_of(e, q->module[i - 1], u);
         }
-        if (opens) {
-            return true;
-        }
+        n += opens;
     }
-    return false;
+    return n;
+}
+
+/* Several windows open at point j, and what arrives packed is unpacked there
+ * for each: the next one's room on the wire may be that of the first. */
+static bool unpacks_several(const struct expect *e, uint32_t j, uint32_t unit)
+{
+    return e->options.layout == FSDP_LAYOUT_PER_PARAMETER &&
+           opening(e, j, e->units->n_units, unit) > 1;
 }
 
 /* Where the window before opens and nothing is computed until the unit's own
- * does, there is nothing to run beside. */
+ * does, there is nothing to run beside. And an engine that runs ahead by so
+ * many units has enough with those that open right before it, at one point. */
 bool flights_gather(const struct expect *e, const struct record_flight *x,
                     bool backward, uint32_t *opens, uint32_t *meanwhile)
 {
@@ -134,14 +143,19 @@ bool flights_gather(const struct expect *e, const struct record_flight *x,
     if (j == q->n || is_backward(q->point[j]) != backward) {
         return false;
     }
+    if (opening(e, j, x->unit, x->unit) >=
+        (backward ? e->options.prefetch_backward
+                  : e->options.prefetch_forward)) {
+        return false;
+    }
     *opens = s.base + j;
     while (j > 0 && is_backward(q->point[j - 1]) == backward) {
         j--;
         if (computes(e, j)) {
             *meanwhile = s.base + j;
-            return true;
+            return !unpacks_several(e, j, x->unit);
         }
-        if (opens_another(e, j, x->unit)) {
+        if (opening(e, j, e->units->n_units, x->unit) > 0) {
             return false;
         }
     }

@@ -99,12 +99,12 @@ static void place_parameters(struct expect *e)
         const uint32_t u = fsdp_unit_of(e->model, e->units, p);
 
         e->unit_of_parameter[p] = u == FSDP_NO_UNIT ? e->units->n_units : u;
+        e->frozen[p] = e->frozen[p] || expect_is_ignored(e, p);
         if (expect_original(e, p) != p) {
             place_tied(e, p, expect_original(e, p));
             continue;
         }
         if (expect_is_ignored(e, p)) {
-            e->frozen[p] = true;
             continue;
         }
         e->block[p] = flat ? 0 : block_of(e, p);
