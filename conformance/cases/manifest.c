@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1090;
+const uint32_t manifest_count = 1091;
 const char manifest_sha256[] =
-    "19a70987e21935a7d0633aec946b2b73c594a16e92cc6326e9b75f07a8552339";
+    "f316179094ccfc17fa1a2d9b68afb1985baa3404fb2e4f326e3d24899ed0f4d8";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -16,6 +16,7 @@ static _Thread_local struct {
     bool keeps; /* copies behind backwards */
     bool stale; /* they were there before values were sent */
     bool open;  /* all is unsharded */
+    bool sends; /* it is sending */
     uint64_t n; /* of what a rank has kept */
     float was[MOST];
 } now;
@@ -205,6 +206,23 @@ static int disagree(struct fsdp_sharded *s, const struct fsdp_values *from)
     return status == FSDP_ERR_MISMATCH ? FSDP_OK : status;
 }
 
+/* ---- Too early ----------------------------------------------------------- */
+
+static int sends_at_once(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    int status;
+
+    now.sends = true;
+    status = really(s, from);
+    now.sends = false;
+    return status;
+}
+
+static int no_sync(void *self, struct fsdp_stream *stream)
+{
+    return now.sends ? FSDP_OK : mutant_real.device->sync(self, stream);
+}
+
 /* ---- Which cases show it ------------------------------------------------- */
 
 static bool is_sent(const struct run_case *c)
@@ -222,6 +240,11 @@ static bool only_sends(const struct run_case *c)
     return mutant_plays_sharded(c, "send-fill");
 }
 
+static bool is_behind_summon(const struct run_case *c)
+{
+    return mutant_plays_mlp(c, "send-behind-summon");
+}
+
 static bool is_refused(const struct run_case *c)
 {
     return mutant_plays_sharded(c, "send-refused");
@@ -234,6 +257,14 @@ const struct mutant send_mutants[] = {
      .kills = "error.send",
      .shows = {.in = is_refused},
      .calls.send_values = in_pass},
+    {.name = "send-at-once",
+     .text = "what is to be sent is staged where streams are still at work",
+     .evidence = "pytorch/pytorch#198020: copied before it was done",
+     .kills = "stream.no-race",
+     .shows = {.in = is_behind_summon, .engine = "impl"},
+     .calls.send_values = sends_at_once,
+     .device.sync = no_sync,
+     .forget = forget},
     {.name = "send-copy-stale",
      .text = "copies that were kept behind a backward outlive values that rank "
              "0 has sent",

@@ -174,7 +174,6 @@ static int send_all(struct sending *x)
 
     FSDP_TRY(impl_reshard_kept(s));
     s->loaded = true; /* what a load that fails must bring back */
-    FSDP_TRY(s->env->device->sync(s->env->device->self, NULL));
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         FSDP_TRY(send(x, u));
     }
@@ -190,6 +189,8 @@ int impl_send_values(struct fsdp_sharded *s, const struct fsdp_values *from)
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         x.most = s->unit[u].numel > x.most ? s->unit[u].numel : x.most;
     }
+    /* What is staged may lie where a stream is still at work. */
+    FSDP_TRY(s->env->device->sync(s->env->device->self, NULL));
     status = checkpoint_agree(s->env, "impl.send_values", prepare(&x),
                               "there is no memory for it");
     if (status == FSDP_OK) {
