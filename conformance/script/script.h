@@ -65,7 +65,7 @@ enum script_verb {
     SCRIPT_ASSIGN, /* assign, of one parameter or of all; drawn from 4 on */
     /* summon, as SUMMON of one unit, or on rank 0 alone; drawn from 6 on. */
     SCRIPT_SUMMON_SOME,
-    SCRIPT_SEND, /* send_values, of all parameters or of one; not drawn */
+    SCRIPT_SEND, /* send_values, of all or of one; drawn from 7 on */
     SCRIPT_N_VERBS,
 };
 
@@ -466,7 +466,7 @@ enum script_call {
     SCRIPT_CALL_SAVE_ROUNDED_SHARDS,
     SCRIPT_CALL_LOAD_PARTS,
     SCRIPT_CALL_LOAD_ROUNDED,
-    SCRIPT_CALL_SEND_IN_PASS, /* nobody draws those from here on */
+    SCRIPT_CALL_SEND_IN_PASS, /* and 7 these */
     SCRIPT_CALL_SEND_WHILE_OPEN,
     SCRIPT_CALL_SEND_NONE,
     SCRIPT_CALL_SEND_LACKING,

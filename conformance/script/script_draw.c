@@ -91,6 +91,7 @@ static void draw_next(struct drawer *d, uint32_t verb)
         }
         break;
     case SCRIPT_ASSIGN:
+    case SCRIPT_SEND:
         if (!one_in(d, 3)) {
             draw_comes_next(d, SCRIPT_LOOK);
         }
@@ -156,10 +157,11 @@ static uint32_t any_verb(struct drawer *d)
         draw_has_units(d) ? SCRIPT_N_DRAWN_VERBS - 1 : SCRIPT_REPEAT;
     const uint32_t more = may_step_early(d) ? 2 : draw_has_steps(d) ? 1 : 0;
     const uint32_t verb =
-        below(d, drawn + more + (draw_has_forms(d) ? 1u : 0u));
+        below(d, drawn + more + (draw_has_forms(d) ? 1u : 0u) +
+                     (draw_has_sends(d) ? 1u : 0u));
 
-    if (verb == drawn + more) {
-        return SCRIPT_SUMMON_SOME;
+    if (verb >= drawn + more) {
+        return verb == drawn + more ? SCRIPT_SUMMON_SOME : SCRIPT_SEND;
     }
     if (verb >= drawn) {
         return verb == drawn ? SCRIPT_ASSIGN : SCRIPT_BACKWARD_STEP;
@@ -171,10 +173,12 @@ static uint32_t any_verb(struct drawer *d)
 static uint32_t draw_verb(struct drawer *d)
 {
     /* What gives values, and what is legal without. */
-    static const uint32_t before_values[SCRIPT_N_VERBS] = {
-        [SCRIPT_ASSIGN] = 16, [SCRIPT_LOAD] = 8,  [SCRIPT_WRONG] = 6,
-        [SCRIPT_STEP] = 1,    [SCRIPT_ZERO] = 1,  [SCRIPT_SYNC] = 1,
-        [SCRIPT_SET] = 1,     [SCRIPT_AGAIN] = 1, [SCRIPT_FREEZE] = 1};
+    const uint32_t before_values[SCRIPT_N_VERBS] = {
+        [SCRIPT_ASSIGN] = 16, [SCRIPT_LOAD] = 8,
+        [SCRIPT_WRONG] = 6,   [SCRIPT_STEP] = 1,
+        [SCRIPT_ZERO] = 1,    [SCRIPT_SYNC] = 1,
+        [SCRIPT_SET] = 1,     [SCRIPT_AGAIN] = 1,
+        [SCRIPT_FREEZE] = 1,  [SCRIPT_SEND] = draw_has_sends(d) ? 8 : 0};
     uint32_t weight[SCRIPT_N_VERBS] = {
         [SCRIPT_PASS] = 40,
         [SCRIPT_EVAL] = 10,
@@ -199,7 +203,8 @@ static uint32_t draw_verb(struct drawer *d)
         [SCRIPT_THAW] = d->thaws ? 24 : 0,
         [SCRIPT_BACKWARD_STEP] = d->steps_early ? 20 : 0,
         [SCRIPT_ASSIGN] = draw_has_steps(d) ? 4 : 0,
-        [SCRIPT_SUMMON_SOME] = draw_has_forms(d) ? 5 : 0};
+        [SCRIPT_SUMMON_SOME] = draw_has_forms(d) ? 5 : 0,
+        [SCRIPT_SEND] = draw_has_sends(d) ? 4 : 0};
 
     if (one_in(d, 16)) {
         return any_verb(d);

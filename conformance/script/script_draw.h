@@ -12,7 +12,7 @@
 enum {
     /* Raised with any change to what a seed draws: ids name it. What earlier
      * ones drew, from the oldest on, is drawn as ever. */
-    SCRIPT_GENERATOR = 6,
+    SCRIPT_GENERATOR = 7,
     SCRIPT_OLDEST_GENERATOR = 2,
     SCRIPT_LEAST_DRAWN = 5, /* actions, as they are written */
     SCRIPT_MOST_DRAWN = 60,

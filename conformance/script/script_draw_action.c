@@ -187,8 +187,9 @@ static void draw_freeze(struct drawer *d, struct script_action *a)
     }
 }
 
-/* Of all, or of one; what was summoned, where it was, as often as not. */
-static void draw_assign(struct drawer *d, struct script_action *a)
+/* Of all, or of one; what was summoned, where it was, as often as not. Rank 0
+ * sends whole parameters. */
+static void draw_values(struct drawer *d, struct script_action *a)
 {
     a->parameter = one_in(d, 3) ? SCRIPT_ALL : draw_parameter(d);
     a->source = one_in(d, 4) ? SCRIPT_INITIAL : SCRIPT_OF_NUMBER;
@@ -198,7 +199,9 @@ static void draw_assign(struct drawer *d, struct script_action *a)
     if (a->source == SCRIPT_OF_NUMBER) {
         a->number = below(d, 100);
     }
-    a->slice = one_in(d, 3) ? 1 + below(d, 16) : 0;
+    if (a->verb == SCRIPT_ASSIGN) {
+        a->slice = one_in(d, 3) ? 1 + below(d, 16) : 0;
+    }
     if (draw_lacks_values(d) && !one_in(d, 3)) {
         a->parameter = SCRIPT_ALL;
     }
@@ -312,7 +315,8 @@ void draw_what_it_says(struct drawer *d, struct script_action *a)
         draw_freeze(d, a);
         break;
     case SCRIPT_ASSIGN:
-        draw_assign(d, a);
+    case SCRIPT_SEND:
+        draw_values(d, a);
         break;
     default:
         break;
@@ -353,10 +357,16 @@ uint32_t draw_any_call(struct drawer *d)
     const uint32_t n_forms = draw_has_forms(d) ? SCRIPT_CALL_LOAD_ROUNDED + 1 -
                                                      SCRIPT_CALL_SUMMON_IN_PASS
                                                : 0;
+    const uint32_t n_sends = draw_has_sends(d) ? SCRIPT_CALL_SEND_LENIENCY + 1 -
+                                                     SCRIPT_CALL_SEND_IN_PASS
+                                               : 0;
     const uint32_t n_before =
         n_first + n_units + n_steps + n_assigns + n_places + n_last;
-    uint32_t call = below(d, n_before + n_forms);
+    uint32_t call = below(d, n_before + n_forms + n_sends);
 
+    if (call >= n_before + n_forms) {
+        return call - n_before - n_forms + SCRIPT_CALL_SEND_IN_PASS;
+    }
     if (call >= n_before) {
         return call - n_before + SCRIPT_CALL_SUMMON_IN_PASS;
     }

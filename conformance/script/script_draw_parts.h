@@ -70,6 +70,12 @@ static inline bool draw_has_forms(const struct drawer *d)
     return d->s->generator >= 6;
 }
 
+/* From 7 on of values that rank 0 sends. */
+static inline bool draw_has_sends(const struct drawer *d)
+{
+    return d->s->generator >= 7;
+}
+
 /* The life that is there, or comes next, has no values yet. */
 static inline bool draw_lacks_values(const struct drawer *d)
 {

@@ -2,7 +2,7 @@
 /*
  * script_mask.h - what is kept of a drawn script, and its id.
  *
- *     script.6.77                   drawn by generator 6 from the seed 77
+ *     script.7.77                   drawn by generator 7 from the seed 77
  *     script.6.77.9f-2              of its actions those with the numbers 1 to
  *                                   5 and 8; plain: bit 1
  *     script.6.77.9f-2-8            and the first one that is kept says less
