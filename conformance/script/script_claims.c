@@ -290,7 +290,8 @@ static const struct {
     {"frozen", SCRIPT_PLAIN_FROZEN},
     {"unit-factors", SCRIPT_PLAIN_FACTORS},
     {"shared", SCRIPT_PLAIN_TIES},
-    {"parameter-units", SCRIPT_PLAIN_WRAP},
+    {"parameter-units", SCRIPT_PLAIN_WRAP | SCRIPT_PLAIN_UNITS},
+    {"ignored", SCRIPT_PLAIN_UNITS},
     {"buffers", SCRIPT_PLAIN_MODEL},
     {"offload", SCRIPT_PLAIN_OFFLOAD},
 };

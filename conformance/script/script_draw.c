@@ -47,6 +47,11 @@ static void draw_next(struct drawer *d, uint32_t verb)
             draw_comes_next(d, SCRIPT_ZERO);
         }
         break;
+    case SCRIPT_PASS: /* behind one whose sums are of its replica alone */
+        if (draw_has_sends(d) && d->state.partial != 0 && one_in(d, 2)) {
+            draw_comes_next(d, SCRIPT_WRONG);
+        }
+        break;
     case SCRIPT_BACKWARD_STEP:
         if (one_in(d, 8)) {
             draw_comes_next(d, SCRIPT_WRONG);

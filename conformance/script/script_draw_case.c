@@ -9,6 +9,7 @@
 #include "cases/case_precision.h"
 #include "models/workload.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define N_OF(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
@@ -44,13 +45,18 @@ static void draw_model(struct drawer *d, struct run_case *c)
                {"mlp", "track"}}; /* from generator 4 on */
     static const uint32_t weights[] = {5, 3, 1, 3, 1, 2, 3};
     const bool ties = draw_has_units(d) && chance_one_in(&d->chance, 3);
+    const bool units = draw_has_sends(d) && chance_one_in(&d->chance, 3);
     uint32_t i;
 
     c->data = WORKLOAD_NATURAL;
     c->seed = 1 + below(d, 1u << 20);
     if (chance_one_in(&d->chance, 2)) {
         memcpy(c->workload, CASE_GRAPH, sizeof(CASE_GRAPH));
-        memcpy(c->size, ties ? "ties" : "random", ties ? 5 : 7);
+        (void)snprintf(c->size, sizeof(c->size), "%s",
+                       ties && units ? "both"
+                       : ties        ? "ties"
+                       : units       ? "units"
+                                     : "random");
         c->wrap = CASE_WRAP_DRAWN;
         return;
     }
@@ -145,7 +151,7 @@ uint32_t draw_parameter(struct drawer *d)
     for (uint32_t i = 0; i < 16; i++) {
         const uint32_t p = below(d, n);
 
-        if (script_original(c, p) != kept) {
+        if (script_original(c, p) != kept && !script_ignores(c, p)) {
             return p;
         }
     }

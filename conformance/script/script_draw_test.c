@@ -230,7 +230,7 @@ static void test_golden(void **state)
         {4, "f23f2e396405163bde91729eab66270cb2fb83ac9e5955a62115fd8159e38e20"},
         {5, "398e2c2502000ac8710b8fc1e92b4926b5335e0e9e85dca539cbff65acab0d44"},
         {6, "6d59338d158258617e0bcba0621c80fab0191cae85e9920de599dd69e0f8023f"},
-        {7, "0f3815394657911cad4b4ecf180142daacd845c1c6f07189ae6c87e9d59d63a4"},
+        {7, "b97cf4f0161a306a9612d9a106b1460430e9f30410a398af0f30c07051bebb9d"},
     };
 
     char *text = text_by(SCRIPT_OLDEST_GENERATOR, 3);

@@ -8,24 +8,43 @@
 
 #include "cases/case_graph.h"
 
+/* NULL: it has no such parameter. */
+static const struct graph_parameter *parameter_of(const struct graph *g,
+                                                  uint32_t p)
+{
+    for (uint32_t m = 0; m < g->n_modules; m++) {
+        const struct graph_module *x = &g->module[m];
+
+        if (p >= x->first && p - x->first < x->n_parameters) {
+            return &x->parameter[p - x->first];
+        }
+    }
+    return NULL;
+}
+
 /* Of a graph; another model's ties join a parameter to the first of all. */
 uint32_t script_original(const struct run_case *c, uint32_t p)
 {
+    const struct graph_parameter *of;
     struct graph g;
 
     if (!case_is_tied(c) || !case_graph_of(c, &g)) {
         return p;
     }
-    for (uint32_t m = 0; m < g.n_modules; m++) {
-        const struct graph_module *x = &g.module[m];
+    of = parameter_of(&g, p);
+    return of && of->tied >= 0 ? (uint32_t)of->tied : p;
+}
 
-        if (p >= x->first && p - x->first < x->n_parameters) {
-            const int32_t tied = x->parameter[p - x->first].tied;
+bool script_ignores(const struct run_case *c, uint32_t p)
+{
+    const struct graph_parameter *of;
+    struct graph g;
 
-            return tied >= 0 ? (uint32_t)tied : p;
-        }
+    if (!case_graph_of(c, &g)) {
+        return false;
     }
-    return p;
+    of = parameter_of(&g, p);
+    return of && of->unit == FSDP_NO_UNIT;
 }
 
 /* Parameters that are trained in a life that begins, as far as it is known. */

@@ -49,7 +49,8 @@ enum script_plain {
     SCRIPT_PLAIN_TIES = 1u << 23,         /* nothing is tied */
     SCRIPT_PLAIN_VALUES = 1u << 24,       /* lives begin with values */
     SCRIPT_PLAIN_OFFLOAD = 1u << 25,      /* all rests on the device */
-    SCRIPT_N_PLAIN = 26,
+    SCRIPT_PLAIN_UNITS = 1u << 26,        /* of a graph: those of modules */
+    SCRIPT_N_PLAIN = 27,
 };
 
 /* What an action says no more; bits, by verb. Lower ones come first. */

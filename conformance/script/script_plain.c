@@ -302,16 +302,30 @@ static bool usual_factors(struct script *s)
     return set(&s->c.factors, CASE_USUAL_FACTORS);
 }
 
-static bool nothing_tied(struct script *s)
+/* Without what this bit of the size of a graph says. */
+static bool less_of_graph(struct script *s, uint32_t bit)
 {
     uint64_t bits;
 
+    if (!case_is_graph(&s->c) || !graph_size_bits(s->c.size, &bits) ||
+        (bits >> bit & 1) == 0) {
+        return false;
+    }
+    graph_size_text(bits & ~((uint64_t)1 << bit), s->c.size);
+    return true;
+}
+
+static bool units_of_modules(struct script *s)
+{
+    return less_of_graph(s, GRAPH_UNITS);
+}
+
+static bool nothing_tied(struct script *s)
+{
     if (!case_is_tied(&s->c)) {
         return false;
     }
-    if (case_is_graph(&s->c) && graph_size_bits(s->c.size, &bits)) {
-        graph_size_text(bits & ~((uint64_t)1 << GRAPH_TIES), s->c.size);
-    } else {
+    if (!less_of_graph(s, GRAPH_TIES)) {
         memset(s->c.size, 0, sizeof(s->c.size));
         memcpy(s->c.size, "odd", sizeof("odd"));
     }
@@ -341,7 +355,7 @@ uint32_t script_make_plain(struct script *s, uint32_t plain)
         plain_root,     plain_divisor,   reduce_all,      one_microbatch,
         plain_seed,     plain_precision, no_scale,        no_recompute,
         nothing_frozen, usual_factors,   same_numbers,    nothing_tied,
-        with_values,    not_offloaded};
+        with_values,    not_offloaded,   units_of_modules};
     uint32_t changed = 0;
 
     for (uint32_t i = 0; i < N_OF(make); i++) {

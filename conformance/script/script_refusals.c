@@ -5,6 +5,8 @@
  */
 #include "script/script_state.h"
 
+#include "cases/case_graph.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -78,8 +80,12 @@ uint32_t script_when_at_rest(const struct script_state *s)
                ? SCRIPT_GRADIENTS
                : 0;
     now |= s->step_set ? SCRIPT_STEP_SET : 0;
-    /* Each model has two parameters. */
-    now |= s->empty && (s->values & 3) != 3 ? SCRIPT_EMPTY : 0;
+    /* Each model has two parameters; what is ignored needs no values. */
+    now |=
+        s->empty && (s->values & 3) != 3 &&
+                (s->values == 0 || !s->s->has_case || !case_ignores(&s->s->c))
+            ? SCRIPT_EMPTY
+            : 0;
     now |= s->saving != SCRIPT_NO_SLOT ? SCRIPT_SAVING : SCRIPT_IDLE;
     now |= !s->pending && !s->reduced && s->saving == SCRIPT_NO_SLOT
                ? SCRIPT_FREE

@@ -72,6 +72,8 @@ void script_state_end(struct script_state *state);
 
 /* script_freeze.c: what a parameter of the case's model is another name of. */
 uint32_t script_original(const struct run_case *c, uint32_t p);
+/* Whether parameter p of a graph is in no unit. */
+bool script_ignores(const struct run_case *c, uint32_t p);
 /* FREEZE, THAW. Whether what is in a slot, for certain, has no
  * states of a parameter that is trained now; has those of all that are. */
 void script_freeze(struct script_state *s, const struct script_action *a);
