@@ -169,7 +169,7 @@ struct run_case {
  * the default: "k8r2" are 8 ranks in 2 replicas, "ns" are two microbatches of
  * which the second is reduced. Lower case letters, digits, dots, hyphens. */
 enum {
-    CASE_ID_BYTES = 160
+    CASE_ID_BYTES = 240
 };
 void case_id(const struct run_case *c, char id[CASE_ID_BYTES]);
 

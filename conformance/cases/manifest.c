@@ -78,8 +78,7 @@ static int refuse_line(const struct case_lines *lines, int status,
 {
     lines->error->status = status;
     (void)snprintf(lines->error->message, sizeof(lines->error->message),
-                   "%s:%u: '%.*s' %s", lines->name, lines->line, CASE_ID_BYTES,
-                   id, why);
+                   "%s:%u: '%.150s' %s", lines->name, lines->line, id, why);
     return status;
 }
 

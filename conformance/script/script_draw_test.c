@@ -64,9 +64,12 @@ static void test_legal(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < N_DRAWN; seed++) {
+        char id[CASE_ID_BYTES];
         struct script s;
 
         script_test_draw(SCRIPT_GENERATOR, seed, &s);
+        case_id(&s.c, id); /* and ".text-" with twelve digits */
+        assert_in_range(strlen(id), 1, CASE_ID_BYTES - 2 - 18);
         assert_legal(&s, seed);
         assert_in_range(s.n_actions, SCRIPT_LEAST_DRAWN, SCRIPT_MOST_DRAWN);
         assert_in_range(s.groups, 1, 5);
