@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1086;
+const uint32_t manifest_count = 1091;
 const char manifest_sha256[] =
-    "9dc0227bbc84e47a87ea8cd65f92a47800f1730a2a5cfbc1e8aec01647a646c4";
+    "2ddd47806f6e91e81f7c8e347363526e9f2fb8f07f33f1add51174518e024f88";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

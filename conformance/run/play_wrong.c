@@ -263,6 +263,17 @@ static int made(struct driver *x, const struct play_wrong *how, int *status)
 
 static const struct play_wrong calls[SCRIPT_N_CALLS];
 
+/* What was begun, or unsharded, all the same is ended: the next call is asked
+ * at rest, too. */
+static void end_it(struct driver *x, uint32_t call)
+{
+    if (call == SCRIPT_CALL_BEGIN_TWICE) {
+        (void)x->engine.at(x->sharded, FSDP_CANCEL, 0);
+    } else if (call == SCRIPT_CALL_UNSHARD_ALL_TWICE) {
+        (void)x->engine.reshard_all(x->sharded);
+    }
+}
+
 /* What is refused for want of values names a parameter. */
 static int deferred(struct driver *x, const struct play_wrong *how, int *status)
 {
@@ -273,6 +284,9 @@ static int deferred(struct driver *x, const struct play_wrong *how, int *status)
     FSDP_TRY(made(x, &calls[how->as], status));
     for (uint32_t p = 0; p < x->model->n_parameters; p++) {
         named = named || play_says(e, x->model->parameter_name[p]);
+    }
+    if (*status == FSDP_OK) {
+        end_it(x, how->as);
     }
     return *status == FSDP_OK || named
                ? FSDP_OK
