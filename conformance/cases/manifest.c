@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1091;
+const uint32_t manifest_count = 1092;
 const char manifest_sha256[] =
-    "2ddd47806f6e91e81f7c8e347363526e9f2fb8f07f33f1add51174518e024f88";
+    "c49eef40f54878a8d398015cf9e0ae61ad84392f7885881c6340f542330df107";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
