@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1092;
+const uint32_t manifest_count = 1094;
 const char manifest_sha256[] =
-    "c49eef40f54878a8d398015cf9e0ae61ad84392f7885881c6340f542330df107";
+    "afce7dcd59912ac95b2ea6f2cac2208bc47e6031767ac9e0076e5ff4db982e90";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -224,8 +224,10 @@ static int unshard_all(struct driver *x, int *status)
 
 static int clip(struct driver *x, const struct play_wrong *how, int *status)
 {
-    const struct fsdp_clip c = {
-        .size = sizeof(c), .max_norm = how->value, .p = how->p};
+    const struct fsdp_clip c = {.size = sizeof(c),
+                                .max_norm = how->value,
+                                .p = how->p,
+                                .inverse_scale = play_inverse_scale(x)};
     float norm;
 
     if (!x->engine.clip_grad_norm) {
