@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1094;
+const uint32_t manifest_count = 1096;
 const char manifest_sha256[] =
-    "afce7dcd59912ac95b2ea6f2cac2208bc47e6031767ac9e0076e5ff4db982e90";
+    "1bd691a1cb3bb0a97ee43a6b996b7c0c7ac9881d12036e3a9e5c32b0acb32c07";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

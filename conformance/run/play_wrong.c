@@ -419,6 +419,12 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_SET_PREDIVIDE_TINY] = {.with = play_wrong_factor,
                                         .knob = FSDP_KNOB_PREDIVIDE_FACTOR,
                                         .value = 0x1p-140f},
+    /* By which what is predivided by 2 would be multiplied by 2^128, and what
+     * is not by 2^127. */
+    [SCRIPT_CALL_SET_DIVIDE_OF_ALL] = {.with = play_wrong_set,
+                                       .unit = FSDP_NO_UNIT,
+                                       .knob = FSDP_KNOB_DIVIDE_FACTOR,
+                                       .value = 0x1p-127f},
     [SCRIPT_CALL_SET_FACTOR_IN_PASS] = {.with = play_wrong_set,
                                         .unit = FSDP_NO_UNIT,
                                         .knob = FSDP_KNOB_DIVIDE_FACTOR,
