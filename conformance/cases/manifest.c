@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1096;
+const uint32_t manifest_count = 1098;
 const char manifest_sha256[] =
-    "1bd691a1cb3bb0a97ee43a6b996b7c0c7ac9881d12036e3a9e5c32b0acb32c07";
+    "53622f7932aac729bc4ba6f6a7e12cc8778fb39f8eebe3c2c518bb7a490353b1";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

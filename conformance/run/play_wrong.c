@@ -503,5 +503,6 @@ int play_wrong(struct driver *x, uint32_t call)
     }
     FSDP_TRY(made(x, &calls[call], &status));
     FSDP_TRY(drive_answer(x, script_calls[call].name, status));
+    FSDP_TRY(play_behind_load(x, call));
     return call == SCRIPT_CALL_LOAD_DAMAGED ? play_note_outside(x) : FSDP_OK;
 }
