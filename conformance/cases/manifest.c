@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1091;
+const uint32_t manifest_count = 1103;
 const char manifest_sha256[] =
-    "f316179094ccfc17fa1a2d9b68afb1985baa3404fb2e4f326e3d24899ed0f4d8";
+    "887d583145940cd81f2667bfbaa17e4c0c4bd86b8210af8b47154516559bc2b7";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

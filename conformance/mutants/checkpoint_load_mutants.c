@@ -17,11 +17,12 @@ static _Thread_local float begun[2]; /* products at the load; 0: none yet */
 static _Thread_local bool loaded;
 static _Thread_local unsigned char first_extra[64];
 static _Thread_local uint64_t first_bytes; /* 0: none has come */
+static _Thread_local bool extra_dropped;
 
 static void load_forget(void)
 {
     first_bytes = 0;
-    loaded = false;
+    loaded = extra_dropped = false;
     begun[0] = begun[1] = 0.0f;
 }
 
@@ -70,6 +71,28 @@ static int checkpoint_extra_first(struct fsdp_sharded *s, const char *name,
     *data = first_extra;
     *bytes = first_bytes;
     return FSDP_OK;
+}
+
+/* What a load has of it is dropped before the next one is looked at. */
+static int extra_dropped_load(struct fsdp_sharded *s, const char *directory)
+{
+    const int status = mutant_real.engine.load(s, directory);
+
+    extra_dropped = status != FSDP_OK && !mutant_now.in_pass;
+    return status;
+}
+
+static int extra_dropped_find(struct fsdp_sharded *s, const char *name,
+                              const void **data, uint64_t *bytes)
+{
+    return extra_dropped
+               ? FSDP_ERR_INVALID
+               : mutant_real.engine.loaded_extra(s, name, data, bytes);
+}
+
+static bool refuses_loads(const struct run_case *c)
+{
+    return strcmp(c->script, "load-refused") == 0;
 }
 
 static bool loads_twice(const struct run_case *c)
@@ -295,6 +318,14 @@ const struct mutant checkpoint_load_mutants[] = {
      .kills = "checkpoint.canonical checkpoint.moments",
      .shows = {.in = loads_empty_shards},
      .calls.load = checkpoint_empty_lost},
+    {.name = "checkpoint-extra-dropped",
+     .text = "behind a load that was refused there is nothing that the caller "
+             "saved of its own",
+     .evidence = "a loader that begins with what it returns",
+     .kills = "checkpoint.extra",
+     .shows = {.in = refuses_loads},
+     .calls = {.load = extra_dropped_load, .loaded_extra = extra_dropped_find},
+     .forget = load_forget},
     {.name = "checkpoint-extra-first",
      .text = "behind a second load, what the caller saved of its own is that "
              "of the first",

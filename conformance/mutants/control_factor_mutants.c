@@ -216,6 +216,19 @@ static int factor_in_pass(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
     return is_factor(knob) && mutant_now.in_pass ? FSDP_OK : status;
 }
 
+/* Unit by unit, until one refuses it. */
+static int factor_of_some(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                          float value)
+{
+    if (unit != FSDP_NO_UNIT || !is_factor(knob) || mutant_now.in_pass) {
+        return mutant_real.engine.set(s, unit, knob, value);
+    }
+    for (uint32_t u = 0; u < mutant_real.units->n_units; u++) {
+        FSDP_TRY(mutant_real.engine.set(s, u, knob, value));
+    }
+    return FSDP_OK;
+}
+
 /* ---- Cases that show them ------------------------------------------------ */
 
 static bool plays_factors(const struct run_case *c)
@@ -226,6 +239,11 @@ static bool plays_factors(const struct run_case *c)
 static bool plays_apart(const struct run_case *c)
 {
     return strcmp(c->script, "factors-apart") == 0;
+}
+
+static bool plays_of_all(const struct run_case *c)
+{
+    return strcmp(c->script, "factors-of-all") == 0;
 }
 
 static bool asks_wrongly(const struct run_case *c)
@@ -285,6 +303,13 @@ const struct mutant control_factor_mutants[] = {
      .kills = "control.factor",
      .shows = {.in = plays_factors},
      .calls.set = factor_of_all},
+    {.name = "factor-of-some",
+     .text = "a factor that is set of all units is set of those before the "
+             "first that it does not suit",
+     .evidence = "set_gradient_divide_factor, which recurses and raises",
+     .kills = "script.values",
+     .shows = {.in = plays_of_all},
+     .calls.set = factor_of_some},
     {.name = "factor-unchecked",
      .text = "a factor that is none is taken",
      .evidence = "a setter without a check",

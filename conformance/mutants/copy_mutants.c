@@ -146,6 +146,17 @@ static int reshard_anything(struct fsdp_sharded *s, uint32_t unit)
                                                                    : status;
 }
 
+/* The window began with a forward, so that it is none of a backward. */
+static int reshard_recomputed(struct fsdp_sharded *s, uint32_t unit)
+{
+    const int status = mutant_real.engine.reshard(s, unit);
+
+    return mutant_now.in_pass && mutant_now.point == FSDP_PRE_BACKWARD &&
+                   unit < mutant_real.units->n_units
+               ? FSDP_OK
+               : status;
+}
+
 /* No module is computing: it is at the point behind its forward. */
 static int reshard_kept(struct fsdp_sharded *s, uint32_t unit)
 {
@@ -203,6 +214,11 @@ static bool goes_by_hand_wrongly(const struct run_case *c)
     return mutant_plays_mlp(c, "by-hand-refused");
 }
 
+static bool recomputes_by_hand(const struct run_case *c)
+{
+    return goes_by_hand_wrongly(c) && c->recompute != 0;
+}
+
 const struct mutant copy_mutants[] = {
     {.name = "copy-stale",
      .text = "a copy that is kept behind a backward is kept over the step, too",
@@ -226,6 +242,13 @@ const struct mutant copy_mutants[] = {
      .kills = "error.reshard-in-window",
      .shows = {.in = goes_by_hand_wrongly},
      .calls.reshard = reshard_kept},
+    {.name = "reshard-recomputed",
+     .text = "a unit whose backward window a recompute has opened is resharded "
+             "by hand, and no error",
+     .evidence = "a window that begins with a backward's own hook",
+     .kills = "error.reshard-in-window",
+     .shows = {.in = recomputes_by_hand},
+     .calls.reshard = reshard_recomputed},
     {.name = "reshard-nothing",
      .text = "what is resharded by hand at rest stays live",
      .evidence = "a reshard that waits for the next window",

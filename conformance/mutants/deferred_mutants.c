@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static _Thread_local bool begun; /* a pass, in this life */
+static _Thread_local bool begun; /* a pass, or to give values, in this life */
 
 static void forget(void)
 {
@@ -37,6 +37,36 @@ static int first_only(struct fsdp_sharded *s, uint32_t p, uint64_t first,
          p == 0 && !begun && q < mutant_real.model->n_parameters; q++) {
         for (uint64_t i = 0; i < fsdp_numel(mutant_real.model, q); i++) {
             FSDP_TRY(mutant_real.engine.assign(s, q, i, 1, &zero));
+        }
+    }
+    begun = true;
+    return FSDP_OK;
+}
+
+/* Of the one unit there is: where the first parameter begins in a shard before
+ * this one, what was given of it and is not this rank's counts here, too. */
+static int counts_given(struct fsdp_sharded *s, uint32_t p, uint64_t first,
+                        uint64_t n, const void *host)
+{
+    const struct fsdp_model *model = mutant_real.model;
+    const float zero = 0.0f;
+    uint64_t begin = 0;
+    uint64_t all = 0;
+    uint64_t low;
+
+    for (uint32_t q = 0; q < model->n_parameters; q++) {
+        begin += q < p ? fsdp_numel(model, q) : 0;
+        all += fsdp_numel(model, q);
+    }
+    low = mutant_real.rank *
+          ((all + mutant_real.shards - 1) / mutant_real.shards);
+    FSDP_TRY(mutant_real.engine.assign(s, p, first, n, host));
+    for (uint64_t i = low > begin && !begun ? low - begin : 0, q = p + 1;
+         i > 0 && q < model->n_parameters; q++) {
+        const uint64_t some = fsdp_numel(model, (uint32_t)q);
+
+        for (uint64_t k = 0; k < some && i > 0; k++, i--) {
+            FSDP_TRY(mutant_real.engine.assign(s, (uint32_t)q, k, 1, &zero));
         }
     }
     begun = true;
@@ -126,6 +156,11 @@ static bool only_fills(const struct run_case *c)
     return strcmp(c->script, "deferred-fill") == 0;
 }
 
+static bool fills_first(const struct run_case *c)
+{
+    return strcmp(c->script, "deferred-first") == 0;
+}
+
 static bool is_rank0(const struct run_case *c)
 {
     return strcmp(c->script, "rank0") == 0 && c->ranks == 2;
@@ -161,6 +196,14 @@ const struct mutant deferred_mutants[] = {
      .kills = "deferred.same-curve",
      .shows = {.in = is_deferred},
      .calls.at = cleared_at_first,
+     .forget = forget},
+    {.name = "deferred-counts-given",
+     .text = "of a parameter that begins in another shard as many elements "
+             "count as were given, those of the next one, too",
+     .evidence = "a mask that is filled from a rank's place on",
+     .kills = "script.answers",
+     .shows = {.in = fills_first},
+     .calls.assign = counts_given,
      .forget = forget},
     {.name = "deferred-unclaimed",
      .text = "a model without values is taken, and its claim is not made",

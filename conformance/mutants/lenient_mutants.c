@@ -110,13 +110,15 @@ static int any_part(struct fsdp_sharded *s, const struct fsdp_save *save)
 /* ---- Parameters in 16 bits ----------------------------------------------- */
 
 enum {
-    MOST_KEPT = 1 << 14 /* floats of a rank */
+    MOST_KEPT = 1 << 14, /* floats of a rank */
+    BLOCK = 1 << 12
 };
 
 /* Values as they were, while others are saved. */
 static _Thread_local void *kept_room;
 static _Thread_local uint64_t n_kept;
 static _Thread_local float (*saved_as)(float x);
+static _Thread_local uint64_t changed; /* of a piece, so far */
 
 static float *keep(const struct fsdp_piece *piece)
 {
@@ -134,6 +136,7 @@ static void keep_and_change(const struct fsdp_piece *piece)
     float *kept = keep(piece);
 
     if (kept) {
+        changed = 0;
         (void)mutant_get(NULL, piece->value, piece->n, kept);
         (void)mutant_each(NULL, (void *)piece->value, piece->n, saved_as);
     }
@@ -187,6 +190,18 @@ static int rounds_ties_away(struct fsdp_sharded *s,
                             const struct fsdp_save *save)
 {
     return saves_as(s, save, above_tie);
+}
+
+/* What is rounded at a time is not all of it. */
+static float negative_behind(float x)
+{
+    return changed++ < BLOCK ? x : -x;
+}
+
+static int rounds_one_block(struct fsdp_sharded *s,
+                            const struct fsdp_save *save)
+{
+    return saves_as(s, save, negative_behind);
 }
 
 static int saves_in_f32(struct fsdp_sharded *s, const struct fsdp_save *save)
@@ -247,6 +262,11 @@ static bool has_ties(const struct run_case *c)
            strcmp(c->workload, "linear") == 0;
 }
 
+static bool has_blocks(const struct run_case *c)
+{
+    return strcmp(c->script, "save-dtype") == 0 && strcmp(c->size, "wide") == 0;
+}
+
 const struct mutant lenient_mutants[] = {
     {.name = "export-any-dtype",
      .text = "a save of parameters in a dtype that is none for them, or of "
@@ -267,6 +287,14 @@ const struct mutant lenient_mutants[] = {
      .kills = "error.load-rounded",
      .shows = {.in = is_rounded},
      .fault = {MUTANT_FORGIVES, .of = MUTANT_LOAD, .to = FSDP_ERR_INVALID}},
+    {.name = "export-one-block",
+     .text =
+         "of parameters that are saved in bf16 a rank's first 4096 elements "
+         "are right",
+     .evidence = "a place in a file that is counted in elements of float32",
+     .kills = "checkpoint.export-rounded",
+     .shows = {.in = has_blocks},
+     .calls.save_begin = rounds_one_block},
     {.name = "export-ties-away",
      .text = "parameters that are saved in bf16 are rounded half away from 0",
      .evidence = "adding half a unit and cutting the bits off",

@@ -9,7 +9,8 @@
 #include <math.h>
 
 enum {
-    LAST_STEPPED = 300
+    LAST_STEPPED = 300,
+    LAST_CORRECTED = 100
 };
 
 static _Thread_local bool all_finite;
@@ -122,6 +123,19 @@ static bool plays_four_hundred(const struct run_case *c)
     return mutant_plays(c, "four-hundred");
 }
 
+/* As if the products of the betas were 0 by then. */
+static void correction_ends(struct fsdp_op *op)
+{
+    if (op->kind == FSDP_OP_ADAMW && mutant_now.steps >= LAST_CORRECTED) {
+        op->f[5] = op->f[6] = 0.0f;
+    }
+}
+
+static bool corrects_for_long(const struct run_case *c)
+{
+    return plays_four_hundred(c) && c->optimizer == FSDP_OPTIMIZER_ADAMW;
+}
+
 const struct mutant numbers_mutants[] = {
     {.name = "subnormals-flushed",
      .text = "subnormal gradients are 0 for the optimizer",
@@ -159,6 +173,12 @@ const struct mutant numbers_mutants[] = {
      .kills = "script.collectives script.rest",
      .shows = {.in = plays_sync_kept},
      .calls.at = cancel_resets_sync},
+    {.name = "correction-ends",
+     .text = "from the 101st step on AdamW corrects no bias",
+     .evidence = "a phase of warm-up that is over, as in 1-bit Adam",
+     .kills = "script.losses",
+     .shows = {.in = corrects_for_long},
+     .op = correction_ends},
     {.name = "steps-stop",
      .text = "from the 301st on steps do nothing",
      .evidence = "a schedule of warm-up and decay that is over",

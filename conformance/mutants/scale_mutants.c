@@ -31,6 +31,11 @@ static bool plays_refused(const struct run_case *c)
     return mutant_plays(c, "scale-refused");
 }
 
+static bool plays_clip_refused(const struct run_case *c)
+{
+    return mutant_plays(c, "scale-clip-refused");
+}
+
 static bool plays_places(const struct run_case *c)
 {
     return mutant_plays(c, "scale-places");
@@ -134,6 +139,19 @@ static int scale_after_clip(struct fsdp_sharded *s, const struct fsdp_clip *how,
     return mutant_each_piece(s, scale_piece);
 }
 
+/* Arguments are looked at behind it. */
+static int scale_before_check(struct fsdp_sharded *s,
+                              const struct fsdp_clip *how, float *out_norm)
+{
+    const int status = mutant_real.engine.clip_grad_norm(s, how, out_norm);
+
+    factor = how->inverse_scale;
+    if (status == FSDP_ERR_INVALID && factor != 0.0f && !mutant_now.in_pass) {
+        FSDP_TRY(mutant_each_piece(s, scale_piece));
+    }
+    return status;
+}
+
 /* ---- What is found ------------------------------------------------------- */
 
 static int scale_found_alone(struct fsdp_sharded *s, struct fsdp_step *how)
@@ -225,6 +243,12 @@ const struct mutant scale_mutants[] = {
      .kills = "script.norms",
      .shows = {.in = plays_clip},
      .calls.clip_grad_norm = scale_after_clip},
+    {.name = "scale-before-check",
+     .text = "a clip that is refused has undone the scale of the loss",
+     .evidence = "unscale_ before clip_grad_norm_, which raises",
+     .kills = "script.values",
+     .shows = {.in = plays_clip_refused},
+     .calls.clip_grad_norm = scale_before_check},
     {.name = "scale-first-unseen",
      .text = "what is not finite in the first parameter is not looked for",
      .evidence = "a loop over parameters that begins with 1",

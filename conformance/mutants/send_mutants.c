@@ -121,6 +121,22 @@ static int zeros_for_missing(struct fsdp_sharded *s,
     return really(s, from->lenient ? &all : from);
 }
 
+/* What has one element is no tensor to a broadcast. */
+static int leaves_scalars(struct fsdp_sharded *s,
+                          const struct fsdp_values *from)
+{
+    const void *value[MUTANT_MOST_PARAMETERS];
+    struct fsdp_values some = *from;
+
+    some.lenient = 1;
+    for (uint32_t p = 0; from->value && p < mutant_real.model->n_parameters;
+         p++) {
+        value[p] = fsdp_numel(mutant_real.model, p) > 1 ? from->value[p] : NULL;
+        some.value = value;
+    }
+    return really(s, &some);
+}
+
 static int eats(struct fsdp_sharded *s, const struct fsdp_values *from)
 {
     FSDP_TRY(really(s, from));
@@ -250,6 +266,11 @@ static bool is_refused(const struct run_case *c)
     return mutant_plays_sharded(c, "send-refused");
 }
 
+static bool has_scalars(const struct run_case *c)
+{
+    return mutant_plays(c, "send") && strcmp(c->workload, "graph") == 0;
+}
+
 const struct mutant send_mutants[] = {
     {.name = "send-anytime",
      .text = "values are sent in a pass: nothing happens, and no error",
@@ -312,6 +333,14 @@ const struct mutant send_mutants[] = {
                .reshard_all = note_closed,
                .send_values = lacking},
      .forget = forget},
+    {.name = "send-leaves-scalars",
+     .text = "values that rank 0 has of a parameter of one element are not "
+             "sent",
+     .evidence = "no report: a tensor without dimensions, which every rank is "
+                 "said to have",
+     .kills = "send.once send.own-part",
+     .shows = {.in = has_scalars},
+     .calls.send_values = leaves_scalars},
     {.name = "send-missing-zeros",
      .text = "what a lenient state dict has no values of becomes 0",
      .evidence = "to_empty() before a state dict with strict=False",

@@ -280,7 +280,8 @@ const struct requirement checkpoint_requirements[] = {
      * curve comes back to each rank, also what only some ranks have. */
     {.id = "checkpoint.extra",
      .text = "The caller's own state comes back with a load: each rank's own, "
-             "or rank 0's where other ranks saved it.",
+             "or rank 0's where other ranks saved it; and stays with a load "
+             "that is refused.",
      .since = "1.0",
      .must = 1,
      .level = LEVEL_STEP,

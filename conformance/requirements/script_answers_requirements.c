@@ -19,7 +19,16 @@ static const char behind_reshards[] = "param-after-reshard-all";
 struct asked {
     uint32_t times[SCRIPT_N_CALLS];
     uint32_t reshards; /* after which parameters are asked for */
+    bool lacks;        /* a checkpoint may lack states, or have other dtypes */
 };
+
+/* What is damaged may be refused as INVALID for that, too, and before anybody
+ * has looked at its bits. */
+static bool may_lack(const struct script_action *a)
+{
+    return a->verb == SCRIPT_FREEZE || a->verb == SCRIPT_THAW ||
+           (a->verb == SCRIPT_SAVE && (a->what != 0 || a->dtype != 0));
+}
 
 static void count_asked(const struct expect *e, struct asked *out)
 {
@@ -30,6 +39,7 @@ static void count_asked(const struct expect *e, struct asked *out)
         out->reshards += a->verb == SCRIPT_SUMMON ||
                          a->verb == SCRIPT_SUMMON_SOME ||
                          a->verb == SCRIPT_RESHARD;
+        out->lacks = out->lacks || may_lack(a);
         if (a->verb == SCRIPT_WRONG) {
             out->times[a->call]++;
         }
@@ -60,8 +70,12 @@ static bool is_refused(const struct expect *e)
 }
 
 /* SCRIPT_N_CALLS: what no wrong call is, but must be refused as most are. */
-static bool refuses(uint32_t call, int32_t status)
+static bool refuses(const struct asked *asked, uint32_t call, int32_t status)
 {
+    if (call == SCRIPT_CALL_LOAD_DAMAGED && asked->lacks &&
+        status == FSDP_ERR_INVALID) {
+        return true;
+    }
     switch (call < SCRIPT_N_CALLS ? script_calls[call].refusal
                                   : SCRIPT_IS_INVALID) {
     case SCRIPT_IS_OF_FILES:
@@ -75,11 +89,14 @@ static bool refuses(uint32_t call, int32_t status)
     }
 }
 
-/* Answers with this name, SCRIPT_N_CALLS being to what is asked by itself. */
-static bool answers_to(const struct record_rank *rank, const char *name,
-                       uint32_t call, uint32_t times, struct finding at,
-                       struct finding *f)
+/* Answers to a call, SCRIPT_N_CALLS being what is asked by itself. */
+static bool answers_to(const struct asked *asked,
+                       const struct record_rank *rank, uint32_t call,
+                       struct finding at, struct finding *f)
 {
+    const bool is_call = call < SCRIPT_N_CALLS;
+    const char *name = is_call ? script_calls[call].name : behind_reshards;
+    const uint32_t times = is_call ? asked->times[call] : asked->reshards;
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < rank->n_answers; i++) {
@@ -89,7 +106,7 @@ static bool answers_to(const struct record_rank *rank, const char *name,
             continue;
         }
         n++;
-        if (!refuses(call, got->status)) {
+        if (!refuses(asked, call, got->status)) {
             return finding_note(f, at, "%s, answer %u: %d (%s)", name, n,
                                 got->status, fsdp_status_text(got->status));
         }
@@ -105,14 +122,11 @@ static bool answers_of_rank(const struct asked *asked,
     const struct finding at = finding_at("answers", -1, -1, k);
 
     for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
-        if (asked->times[c] != LET_OFF &&
-            !answers_to(rank, script_calls[c].name, c, asked->times[c], at,
-                        f)) {
+        if (asked->times[c] != LET_OFF && !answers_to(asked, rank, c, at, f)) {
             return false;
         }
     }
-    return answers_to(rank, behind_reshards, SCRIPT_N_CALLS, asked->reshards,
-                      at, f);
+    return answers_to(asked, rank, SCRIPT_N_CALLS, at, f);
 }
 
 /* An engine that claims what a call offers may take it. */

@@ -114,7 +114,8 @@ struct driver {
     bool saved_alone[SCRIPT_MAX_SLOTS];        /* by rank 0 alone */
     uint32_t saved_parts[SCRIPT_MAX_SLOTS];    /* enum fsdp_save_part, or 0 */
     uint32_t saved_dtype[SCRIPT_MAX_SLOTS];    /* of parameters, or NONE */
-    char *saved_names[SCRIPT_MAX_SLOTS];       /* of tensors: play_names.c */
+    uint32_t extras; /* the slot, from 1, whose extras this life has; or 0 */
+    char *saved_names[SCRIPT_MAX_SLOTS]; /* of tensors: play_names.c */
     uint32_t renamed;   /* in this life a parameter, from 1; 0: none */
     const char **names; /* [n_parameters]: where one is, */
     char *name;         /* and how */

@@ -19,6 +19,7 @@ static int begin_life(struct driver *x)
     FSDP_TRY(play_shard(x));
     x->living = true;
     x->unscaled = false;
+    x->extras = 0;
     FSDP_TRY(play_note_shard(x));
     FSDP_TRY(drive_weigh(x, RANK_LINE_SHARD));
     FSDP_TRY(play_open_run(x));

@@ -71,6 +71,9 @@ int play_wrong_save(struct driver *x, const struct play_wrong *how,
                     int *status);
 int play_wrong_save_twice(struct driver *x, int *status);
 int play_wrong_load_missing(struct driver *x, int *status);
+/* Behind a load that was refused: the caller's own is still that of the last
+ * one that was not. */
+int play_behind_load(struct driver *x, uint32_t call);
 int play_wrong_load_damaged(struct driver *x, int *status);
 int play_wrong_load_stateless(struct driver *x, int *status);
 int play_wrong_load_renamed(struct driver *x, int *status);

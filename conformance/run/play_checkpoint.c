@@ -160,6 +160,12 @@ static int check_no_extras(struct driver *x)
     return drive_answer(x, "parts-extra", status);
 }
 
+static bool has_extras(const struct driver *x, uint32_t slot)
+{
+    return x->saved_parts[slot] == 0 ||
+           (x->saved_parts[slot] & FSDP_SAVE_EXTRA) != 0;
+}
+
 static int check_extras(struct driver *x, uint32_t slot)
 {
     bool given = (x->d->script->given >> slot & 1) != 0;
@@ -169,8 +175,7 @@ static int check_extras(struct driver *x, uint32_t slot)
                             given ? x->out->n_steps : x->saved_step[slot]};
     int status = FSDP_OK;
 
-    if (x->saved_parts[slot] != 0 &&
-        (x->saved_parts[slot] & FSDP_SAVE_EXTRA) == 0) {
+    if (!has_extras(x, slot)) {
         return check_no_extras(x);
     }
     if (!alone || x->env.rank == 0) {
@@ -207,6 +212,7 @@ int play_save(struct driver *x, const struct script_action *a)
     x->saved_step[a->slot] = x->out->n_steps;
     x->saved_alone[a->slot] = a->rank0_only;
     x->saved_parts[a->slot] = a->what;
+    x->extras = x->extras == a->slot + 1 ? 0 : x->extras; /* it has another */
     x->saved_dtype[a->slot] = a->dtype;
     FSDP_TRY(play_save_names(x, a));
     recorder_watch_peak(x->recorder);
@@ -331,6 +337,8 @@ int play_load(struct driver *x, const struct script_action *a)
         FSDP_TRY(drive_answer_number(x, "load-above-rest", above));
     }
     FSDP_TRY(play_note_outside(x));
+    x->extras =
+        x->by_action && !given && has_extras(x, a->slot) ? a->slot + 1 : 0;
     return x->serial || (x->by_action && given) ? FSDP_OK
                                                 : check_extras(x, a->slot);
 }
@@ -364,6 +372,13 @@ int play_wrong_load_missing(struct driver *x, int *status)
     name_path(x, MISSING, path);
     *status = x->engine.load(x->sharded, path);
     return FSDP_OK;
+}
+
+int play_behind_load(struct driver *x, uint32_t call)
+{
+    const bool is_load = strncmp(script_calls[call].name, "load-", 5) == 0;
+
+    return is_load && x->extras != 0 ? check_extras(x, x->extras - 1) : FSDP_OK;
 }
 
 /* Rank 0 damages what was saved, and nobody loads before it has. */

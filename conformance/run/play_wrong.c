@@ -224,8 +224,10 @@ static int unshard_all(struct driver *x, int *status)
 
 static int clip(struct driver *x, const struct play_wrong *how, int *status)
 {
-    const struct fsdp_clip c = {
-        .size = sizeof(c), .max_norm = how->value, .p = how->p};
+    const struct fsdp_clip c = {.size = sizeof(c),
+                                .max_norm = how->value,
+                                .p = how->p,
+                                .inverse_scale = play_inverse_scale(x)};
     float norm;
 
     if (!x->engine.clip_grad_norm) {
@@ -263,6 +265,17 @@ static int made(struct driver *x, const struct play_wrong *how, int *status)
 
 static const struct play_wrong calls[SCRIPT_N_CALLS];
 
+/* What was begun, or unsharded, all the same is ended: the next call is asked
+ * at rest, too. */
+static void end_it(struct driver *x, uint32_t call)
+{
+    if (call == SCRIPT_CALL_BEGIN_TWICE) {
+        (void)x->engine.at(x->sharded, FSDP_CANCEL, 0);
+    } else if (call == SCRIPT_CALL_UNSHARD_ALL_TWICE) {
+        (void)x->engine.reshard_all(x->sharded);
+    }
+}
+
 /* What is refused for want of values names a parameter. */
 static int deferred(struct driver *x, const struct play_wrong *how, int *status)
 {
@@ -273,6 +286,9 @@ static int deferred(struct driver *x, const struct play_wrong *how, int *status)
     FSDP_TRY(made(x, &calls[how->as], status));
     for (uint32_t p = 0; p < x->model->n_parameters; p++) {
         named = named || play_says(e, x->model->parameter_name[p]);
+    }
+    if (*status == FSDP_OK) {
+        end_it(x, how->as);
     }
     return *status == FSDP_OK || named
                ? FSDP_OK
@@ -403,6 +419,12 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_SET_PREDIVIDE_TINY] = {.with = play_wrong_factor,
                                         .knob = FSDP_KNOB_PREDIVIDE_FACTOR,
                                         .value = 0x1p-140f},
+    /* By which what is predivided by 2 would be multiplied by 2^128, and what
+     * is not by 2^127. */
+    [SCRIPT_CALL_SET_DIVIDE_OF_ALL] = {.with = play_wrong_set,
+                                       .unit = FSDP_NO_UNIT,
+                                       .knob = FSDP_KNOB_DIVIDE_FACTOR,
+                                       .value = 0x1p-127f},
     [SCRIPT_CALL_SET_FACTOR_IN_PASS] = {.with = play_wrong_set,
                                         .unit = FSDP_NO_UNIT,
                                         .knob = FSDP_KNOB_DIVIDE_FACTOR,
@@ -481,5 +503,6 @@ int play_wrong(struct driver *x, uint32_t call)
     }
     FSDP_TRY(made(x, &calls[call], &status));
     FSDP_TRY(drive_answer(x, script_calls[call].name, status));
+    FSDP_TRY(play_behind_load(x, call));
     return call == SCRIPT_CALL_LOAD_DAMAGED ? play_note_outside(x) : FSDP_OK;
 }

@@ -280,6 +280,7 @@ static const struct {
     {SCRIPT_PARTS, "checkpoint a has no parameters"},
     {SCRIPT_ROUNDED, "checkpoint a is rounded"},
     {SCRIPT_EMPTY, "without values"},
+    {SCRIPT_PREDIVIDED, "a unit is predivided by 2 or more"},
     {SCRIPT_STEP_SET, "a step is set"},
     {SCRIPT_OPEN_ALL, "unsharded"},
     {SCRIPT_IN_PASS, "in a pass"},

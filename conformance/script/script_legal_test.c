@@ -162,6 +162,13 @@ static const struct {
      NULL},
     {"! summon-unknown-unit; unshard; ! summon-while-open; reshard", NULL},
     {"summon 0; ! summon-while-open", "nothing says"},
+    {"! set-divide-of-all", "nothing says that set-divide-of-all"},
+    {"set 1 predivide-factor 2; ! set-divide-of-all", NULL},
+    {"set 1 predivide-factor 2; set all predivide-factor 1; "
+     "! set-divide-of-all",
+     "nothing says that set-divide-of-all"},
+    {"set all predivide-factor 3; again; ! set-divide-of-all",
+     "nothing says that set-divide-of-all"},
     {"! set-divide-to-zero; ! set-predivide-tiny; ! set-factor-in-pass",
      "nothing says"},
     {"set all reshard-after-forward 0; pass 0.0 at 1/2 ! reshard-kept", NULL},

@@ -32,7 +32,7 @@ static void begin_life(struct script_state *s)
 {
     s->living = true;
     s->left_open = s->open_all = false;
-    s->no_sync = s->no_all_reduce = 0;
+    s->no_sync = s->no_all_reduce = s->predivided = 0;
     s->kept = s->keeps = s->holds = false;
     s->frozen = s->thawed = 0;
     s->step_set = s->summoned = false;
@@ -318,6 +318,9 @@ static void walk_set(struct script_state *s, const struct script_action *a)
         s->keeps = a->value == 0.0f || (s->keeps && a->unit != FSDP_NO_UNIT);
     } else if (a->knob == FSDP_KNOB_RESHARD_AFTER_FORWARD) {
         s->holds = a->value == 0.0f && (s->holds || a->unit == FSDP_NO_UNIT);
+    } else if (a->knob == FSDP_KNOB_PREDIVIDE_FACTOR) {
+        s->predivided =
+            a->value >= 2.0f ? s->predivided | units : s->predivided & ~units;
     }
 }
 

@@ -34,6 +34,8 @@ struct script_state {
      * have not met for. Whether there is one of either. */
     uint64_t unreduced, partial;
     bool pending;
+    /* Units, as bits, whose predivide factor was set to 2 or more. */
+    uint64_t predivided;
     bool step_set;   /* the next pass has been given a step */
     bool empty;      /* not all parameters have values for certain; */
     uint64_t values; /* those that have, as bits, were it so */
