@@ -43,6 +43,20 @@ def dtypes_of(case, unit):
     return PRECISION.get(name)
 
 
+def add_casts(parser, which):
+    """An option, of an engine that claims dtypes."""
+    parser.add_argument(
+        "--cast", action="append", default=[], choices=which,
+        help="in mixed precision these of each unit are cast to the dtype of "
+        "its parameters; else they are left alone")
+
+
+def casts_of(engine, chosen):
+    """What was chosen, which the engine then claims."""
+    engine.claims = [*engine.claims, *(f"casts-{what}" for what in chosen)]
+    return chosen
+
+
 class Engine:
     """What engines have in common; an engine has open, shard, pieces, too."""
 
@@ -93,6 +107,12 @@ class Engine:
 
     def leave(self):
         """Forgets the model."""
+
+    # Of engines that claim dtypes.
+
+    def edges(self, life):
+        """(unit, module whose own code is played, module that is called)."""
+        return ()
 
     # What scripts do, of engines that claim it.
 
@@ -277,6 +297,8 @@ class Rank:
                        if self.case.is_frozen(p)}
         with self.memory.engine():
             self.model = self.engine.shard(self, plain)
+        for unit, inner, outer in self.engine.edges(self):
+            self.look.edges(unit, inner, outer)
         self.optimizer = self.engine.optimizer(self)
 
     def end(self):

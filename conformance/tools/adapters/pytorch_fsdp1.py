@@ -43,7 +43,10 @@ from adapter_graph import reshards
 from adapter_memory import FULL, STAGING, owned_by_flat, states_of
 from adapter_models import tie_again, weights_of
 from adapter_ranks import main
-from adapter_torch import Engine, Piece, dtypes_of, pieces_of_flat
+from adapter_torch import (
+    Engine, Piece, add_casts, casts_of, dtypes_of, pieces_of_flat,
+)
+from dtype_faults import casts_nothing, inputs_cast, outputs_cast
 from flat_faults import FlatFaults
 
 STRATEGY = {
@@ -87,14 +90,15 @@ def owned_by(handle):
         is_reduced)
 
 
-def policy(case):
-    """Inputs are left alone: the models compute in float32."""
+def policy(case, casts=()):
+    """Inputs are left alone, unless they are in `casts`: the models compute in
+    float32."""
     dtypes = dtypes_of(case, 0)
     if dtypes is None:
         return None
     return MixedPrecision(param_dtype=dtypes[0], reduce_dtype=dtypes[1],
-                          cast_forward_inputs=False,
-                          cast_root_forward_inputs=False)
+                          cast_forward_inputs="inputs" in casts,
+                          cast_root_forward_inputs="inputs" in casts)
 
 
 def reduced_in_place(reduce):
@@ -281,6 +285,12 @@ class Fsdp1(Engine):
         end=(_runtime_utils, "_post_backward_final_callback"),
         reduce=(_runtime_utils, "_reduce_grad"),
         shard=(FlatParamHandle, "shard")).all()
+    faults |= {
+        "inputs-cast": inputs_cast(_runtime_utils, "_pre_forward",
+                                   lambda m: getattr(m._handle, "unit", None)),
+        "outputs-cast": outputs_cast(_runtime_utils, "_post_forward"),
+        "casts-nothing": casts_nothing(_runtime_utils,
+                                       lambda _, *args, **named: (args, named))}
     claims = [
         "flat", "full-shard", "shard-grad-op", "no-shard", "hybrid-shard",
         "hybrid-shard-zero2", "keep-root", "no-sync", "eval", "again",
@@ -292,7 +302,7 @@ class Fsdp1(Engine):
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
         "frozen", "thaw", "shared", "recompute", "scripts", *SCALED,
-        "rank0-initial", "assign", "summon", "buffers",
+        "rank0-initial", "assign", "summon", "buffers", "dtypes",
         *SAVED, *MEASURED,
     ]
 
@@ -362,6 +372,7 @@ class Fsdp1(Engine):
                             "shard a replica these are the same")
         parser.add_argument("--tie-over-wrappers", action="store_true",
                             help="a tied head is wrapped by itself")
+        add_casts(parser, ("inputs",))
 
     def form(self, kind):
         if kind == "sharded":
@@ -372,6 +383,7 @@ class Fsdp1(Engine):
         self.use_orig_params = a.use_orig_params
         self.replicas_by = a.replicas_by
         self.tie_over_wrappers = a.tie_over_wrappers
+        self.casts = casts_of(self, a.cast)
 
     def shard(self, life, plain):
         case = life.case
@@ -396,7 +408,8 @@ class Fsdp1(Engine):
             life.look.unit = unit  # whose values are sent
             wrapped = Fsdp(module, sharding_strategy=self.own_strategy(
                                case, unit, name),
-                           device_mesh=self.mesh, mixed_precision=policy(case),
+                           device_mesh=self.mesh,
+                           mixed_precision=policy(case, self.casts),
                            use_orig_params=self.keeps_parameters,
                            forward_prefetch=case.prefetch_forward > 0,
                            sync_module_states=life.rank0,
@@ -463,6 +476,10 @@ class Fsdp1(Engine):
         """GradScaler alone lets ranks disagree about infinities."""
         return ShardedGradScaler(life.device, process_group=dist.group.WORLD,
                                  **options)
+
+    def edges(self, life):
+        return [(m._handle.unit, m.module, m) for m in life.model.modules()
+                if isinstance(m, Fsdp) and hasattr(m._handle, "unit")]
 
     # What of it is live.
 
