@@ -159,6 +159,16 @@ class Piece:
         return None if values is None else self.cut(values.detach())
 
 
+@contextlib.contextmanager
+def buffers_back(life):
+    """A fault: behind an evaluation they are what they were before it."""
+    kept = [(module, name, getattr(module, name).clone())
+            for module, name in life.holders.values()]
+    yield
+    for module, name, values in kept:
+        getattr(module, name).copy_(values)
+
+
 class Rank:
     """Lives a case."""
 
@@ -220,7 +230,8 @@ class Rank:
 
     def evaluate(self, step, b):
         self.model.eval()
-        with torch.no_grad():
+        with torch.no_grad(), buffers_back(self) \
+                if self.fault == "buffers-back" else contextlib.nullcontext():
             loss = loss_of(self.case, self.model, self.batch(step, b),
                            self.device)
         self.model.train()
