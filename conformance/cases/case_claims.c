@@ -454,6 +454,15 @@ const struct claim known_claims[] = {
     {"timeline", CLAIM_ADAPTER,
      .text = "`timeline` is recorded. Without it `frozen.reshards` is not "
              "claimed"},
+    {"dtypes", CLAIM_ADAPTER,
+     .text = "`edges` is recorded. Without it `mixed.dtypes-at-points` is not "
+             "claimed"},
+    {"casts-inputs", CLAIM_ADAPTER,
+     .text = "in mixed precision what a unit is given is cast to the dtype of "
+             "its parameters; else it is float32"},
+    {"casts-outputs", CLAIM_ADAPTER,
+     .text = "in mixed precision what a unit returns is cast to the dtype of "
+             "its parameters; else it is float32"},
     {.name = NULL},
 };
 

@@ -250,10 +250,12 @@ add_test(NAME results.shown COMMAND ${here}/tools/adapters/shown_test.sh)
 set_tests_properties(results.shown PROPERTIES LABELS conformance
     TIMEOUT 900 SKIP_RETURN_CODE 77)
 
-# What others hold and save, and others that hold more or save something else.
+# What others hold, save and cast, and others that hold more, save something
+# else or cast otherwise.
 foreach(row memory.pytorch_fsdp2 memory.pytorch_fsdp1 memory.fairscale_fsdp
         memory.deepspeed_zero3 saved.pytorch_fsdp2 saved.pytorch_fsdp1
-        saved.fairscale_fsdp saved.deepspeed_zero3)
+        saved.fairscale_fsdp saved.deepspeed_zero3 dtypes.pytorch_fsdp2
+        dtypes.pytorch_fsdp1)
     string(REGEX MATCH "^(.*)[.](.*)$" of ${row})
     add_test(NAME results.${row}
         COMMAND ${here}/tools/adapters/${CMAKE_MATCH_1}_test.sh

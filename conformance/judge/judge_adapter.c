@@ -87,6 +87,7 @@ const char *judge_adapter_evidence(const struct requirement *q)
         {"buffer.not-persisted", "answers"},
         {"stream.", "streams"},
         {"prefetch.", "streams"},
+        {"mixed.dtypes-at-points", "dtypes"},
         {"run.process-kept", "process-state"},
         {"run.no-forbidden-call", "isolated"},
         {"checkpoint.extra", "answers"},
@@ -109,6 +110,27 @@ const char *judge_adapter_evidence(const struct requirement *q)
         }
     }
     return NULL;
+}
+
+bool judge_rounds_otherwise(const struct requirement *q, const struct record *r)
+{
+    static const char *const compares[] = {
+        "grad.local",       "grad.bound",    "reduce.baseline",
+        "step.state",       "step.weights",  "step.final-weights",
+        "step.final-bound", "num.curve",     "num.curve-bound",
+        "num.local-loss",   "num.loss-falls"};
+
+    if (!judge_is_adapter(r) || r->c.precision == CASE_F32 ||
+        (!record_claims(r, "casts-inputs") &&
+         !record_claims(r, "casts-outputs"))) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(compares) / sizeof(compares[0]); i++) {
+        if (strcmp(q->id, compares[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The root has parameters under these wraps, and does not keep them. */

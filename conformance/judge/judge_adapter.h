@@ -27,6 +27,12 @@ bool judge_profile_asks(const struct requirement *q, const struct expect *e);
  * requirement: the recorder was not there. NULL: any record is. */
 const char *judge_adapter_evidence(const struct requirement *q);
 
+/* Whether a requirement compares with the unsharded run what an adapter claims
+ * to compute with other activations than that: rounded between units. What else
+ * is asked of such a record goes by its own gradients. */
+bool judge_rounds_otherwise(const struct requirement *q,
+                            const struct record *r);
+
 /* Whether an adapter's claim fold-any stands in for a claim: some order that
  * nobody declares is as good as another. (The tree has grains.) */
 bool judge_any_order(const char *claim);

@@ -163,6 +163,33 @@ static void memory_is_as_it_is_claimed(void **state)
     assert_int_equal(x->c.reduces_in_flight, 2);
 }
 
+/* What is rounded between units is not what the unsharded run computes with. */
+static void activations_are_rounded_as_claimed(void **state)
+{
+    static const char *const claim[] = {"casts-inputs", "casts-outputs"};
+    const struct requirement curve = {.id = "num.curve"};
+    const struct requirement fold = {.id = "reduce.fold"};
+    struct fixture *x = *state;
+
+    x->r.claim = calloc(1, sizeof(*x->r.claim));
+    assert_non_null(x->r.claim);
+    x->r.n_claims = 1;
+    x->r.c.precision = CASE_BF16;
+    for (uint32_t i = 0; i < 2; i++) {
+        (void)snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "%s", claim[i]);
+        (void)snprintf(x->r.world, sizeof(x->r.world), "local");
+        assert_false(judge_rounds_otherwise(&curve, &x->r)); /* no adapter */
+        (void)snprintf(x->r.world, sizeof(x->r.world), JUDGE_ADAPTER_WORLD);
+        assert_true(judge_rounds_otherwise(&curve, &x->r));
+        assert_false(judge_rounds_otherwise(&fold, &x->r));
+    }
+    x->r.c.precision = CASE_F32;
+    assert_false(judge_rounds_otherwise(&curve, &x->r));
+    x->r.c.precision = CASE_BF16;
+    (void)snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "dtypes");
+    assert_false(judge_rounds_otherwise(&curve, &x->r));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +197,7 @@ int main(void)
         TEST(what_only_an_adapter_must_claim),
         TEST(bits_are_claimed_or_bounded),
         TEST(memory_is_as_it_is_claimed),
+        TEST(activations_are_rounded_as_claimed),
 #undef TEST
     };
 

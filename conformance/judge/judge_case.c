@@ -331,7 +331,8 @@ static int hear(const struct judge *j, const struct judge_view *v,
 {
     struct finding f = judge_nowhere();
 
-    if (q->looked_at && !q->looked_at(v->record)) {
+    if ((q->looked_at && !q->looked_at(v->record)) ||
+        judge_rounds_otherwise(q, v->record)) {
         item->outcome = JUDGE_NOT_APPLICABLE;
         return FSDP_OK;
     }

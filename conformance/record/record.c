@@ -82,6 +82,13 @@ const char *record_end_name(uint32_t end)
     return end < N_OF(name) ? name[end] : NULL;
 }
 
+const char *record_side_name(uint32_t side)
+{
+    static const char *const name[] = {"input", "output"};
+
+    return side < N_OF(name) ? name[side] : NULL;
+}
+
 const char *record_unit_name(uint32_t unit)
 {
     return unit == FSDP_NO_UNIT ? "none" : NULL;
@@ -136,6 +143,7 @@ void record_rank_release(struct record_rank *rank)
     free(rank->memory.hosted);
     free(rank->memory.moment);
     free(rank->answer);
+    free(rank->edge);
     free(rank->flights.flight);
     for (uint32_t i = 0; rank->tensor && i < rank->n_tensors; i++) {
         if (!record_spill_has(rank->spill, rank->tensor[i].data)) {

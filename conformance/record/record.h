@@ -35,6 +35,7 @@ const char *record_dim_name(uint32_t dim);         /* "shard", "world" */
 const char *record_dtype_name(uint32_t dtype);     /* "f32" */
 const char *record_kind_name(uint32_t kind);       /* "param-shard" */
 const char *record_end_name(uint32_t end);         /* "signalled" */
+const char *record_side_name(uint32_t side);       /* "input" */
 
 /* Stages of a step, in the order in which a fault would travel. */
 enum record_stage {
@@ -195,6 +196,16 @@ struct record_answer {
     int32_t status;
 };
 
+/* A dtype in which floating point came into the forward of a unit, or left it;
+ * each of a unit once. Adapters record them (claim `dtypes`). */
+enum record_side {
+    RECORD_INPUT = 0,
+    RECORD_OUTPUT = 1
+};
+struct record_edge {
+    uint32_t side, unit, dtype;
+};
+
 /* What a call into the engine left otherwise than it found it. */
 struct record_change {
     char call[24]; /* "step"; "load": the engine was loaded */
@@ -255,6 +266,8 @@ struct record_rank {
     struct record_flights flights; /* of the last step, in order of calls */
     uint32_t n_answers;
     struct record_answer *answer;
+    uint32_t n_edges; /* in the order in which they were seen */
+    struct record_edge *edge;
     uint32_t n_changes; /* of the process, as far as was looked */
     struct record_change change[RECORD_CHANGES];
     struct record_weight weight; /* from case.json, as is */

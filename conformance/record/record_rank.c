@@ -353,6 +353,23 @@ static const struct record_table answer_table = {
     RECORD_ROWS(answer_rows), .size = sizeof(struct record_answer),
     .tuple = true};
 
+/* ---- Dtypes at the edges of units ---- */
+
+#define AT(member) RECORD_AT(struct record_edge, member)
+static const struct record_row edge_rows[] = {
+    {"side", &record_name, AT(side), .name = record_side_name},
+    {"unit", &record_u32, AT(unit)},
+    {"dtype", &record_name, AT(dtype), .name = record_dtype_name},
+};
+#undef AT
+static const struct record_table edge_table = {
+    RECORD_ROWS(edge_rows), .size = sizeof(struct record_edge), .tuple = true};
+
+static bool has_no_edges(const void *base)
+{
+    return ((const struct rank_file *)base)->r.n_edges == 0;
+}
+
 /* ---- What calls have changed ---- */
 
 #define AT(member) RECORD_AT(struct record_change, member)
@@ -419,6 +436,9 @@ static const struct record_row rank_rows[] = {
      .table = &flight_table, .line = "\n  ", .hangs = true},
     {"answers", &record_list, LIST(r.answer, r.n_answers), .most = 1 << 20,
      .table = &answer_table, .line = "\n  "},
+    {"edges", &record_list, LIST(r.edge, r.n_edges), .most = 1 << 16,
+     .table = &edge_table, .line = "\n  ", .hangs = true, .optional = true,
+     .absent = has_no_edges},
     {"changes", &record_short_list, LIST(r.change, r.n_changes),
      .most = RECORD_CHANGES, .table = &change_table, .line = "\n  ",
      .optional = true, .absent = changes_nothing},

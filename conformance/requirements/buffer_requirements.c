@@ -302,6 +302,14 @@ static bool compares_unsharded(const struct expect *e)
             (e->c->scenario == CASE_EVAL && buffer_steps(e) > 0));
 }
 
+/* In an arithmetic of its own floating point is not the unsharded run's; what
+ * is counted is. */
+static bool has_own_values(const struct expect *e, uint32_t dtype)
+{
+    return e->profile == EXPECT_OWN && !workload_is_exact(e->c->data) &&
+           fsdp_is_float(dtype);
+}
+
 static bool unsharded_at(const struct expect *e, const struct record_rank *rank,
                          uint32_t k, const struct buffer_moment *m,
                          struct finding *f)
@@ -313,7 +321,8 @@ static bool unsharded_at(const struct expect *e, const struct record_rank *rank,
         const struct record_tensor *want =
             other ? buffer_tensor_at(other, m, b) : NULL;
 
-        if (e->model->buffer_numel[b] == 0) {
+        if (e->model->buffer_numel[b] == 0 ||
+            has_own_values(e, expect_buffer_dtype(e, b))) {
             continue;
         }
         if (!want) {
@@ -338,7 +347,18 @@ static bool unsharded_of_rank(const struct expect *e,
 
 static bool unsharded_spoil(const struct expect *e, struct record_rank *rank)
 {
-    return e->baseline && buffer_flip(last_of(rank, RECORD_BUFFER));
+    struct record_tensor *last = NULL;
+
+    for (uint32_t i = 0; rank->tensor && i < rank->n_tensors; i++) {
+        struct record_tensor *t = &rank->tensor[i];
+
+        if (t->stage == RECORD_BUFFER && t->n > 0 && t->data &&
+            t->parameter < e->model->n_buffers &&
+            !has_own_values(e, expect_buffer_dtype(e, t->parameter))) {
+            last = t;
+        }
+    }
+    return e->baseline && buffer_flip(last);
 }
 
 /* ---- memory.buffers ----------------------------------------------------- */
@@ -439,14 +459,13 @@ const struct requirement buffer_requirements[] = {
     {.id = "buffer.as-unsharded",
      .text = "Behind evaluations, and cancelled passes and all else that a "
              "script does, buffers are those of the same rank in the unsharded "
-             "run.",
+             "run; in an arithmetic of its own those of integers.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_GATHER,
      .needs = "buffer.dtype",
      .claim = "buffers",
      .beside_training = true,
-     .profile = PROFILE_BITS,
      .applies = compares_unsharded,
      .check = &check_each_rank,
      .rank = {unsharded_of_rank, unsharded_spoil}},

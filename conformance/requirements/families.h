@@ -15,6 +15,7 @@ extern const struct requirement gradient_requirements[];
 extern const struct requirement reduce_requirements[];
 extern const struct requirement factor_requirements[];
 extern const struct requirement group_requirements[];
+extern const struct requirement mixed_points_requirements[];
 extern const struct requirement mixed_requirements[];
 extern const struct requirement mixed_sum_requirements[];
 extern const struct requirement clip_requirements[];

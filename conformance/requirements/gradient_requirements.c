@@ -280,7 +280,7 @@ const struct requirement gradient_requirements[] = {
      .level = LEVEL_GRADIENT,
      .needs = "layout.initial-values gather.unsharded-values "
               "gather.sees-updated-weights grad.finite grad.distinct "
-              "mixed.gradient-dtype",
+              "mixed.dtypes-at-points mixed.gradient-dtype",
      .profile = PROFILE_BITS,
      .applies = compare_case_staged,
      .holds = local_holds,
@@ -294,7 +294,8 @@ const struct requirement gradient_requirements[] = {
      .must = 1,
      .level = LEVEL_GRADIENT,
      .needs = "layout.initial-values gather.unsharded-values "
-              "gather.sees-updated-weights grad.finite grad.distinct",
+              "gather.sees-updated-weights grad.finite grad.distinct "
+              "mixed.dtypes-at-points",
      .profile = PROFILE_BOUND,
      .applies = compare_case_staged,
      .holds = bound_holds,

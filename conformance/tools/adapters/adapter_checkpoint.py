@@ -20,7 +20,8 @@ from adapter_look import values_of
 from adapter_models import STATES, leaves_of
 
 SECONDS = 150  # that one world waits for the other
-FAULTS = ("shard-twice", "moments-swapped", "late-save", *bad.FAULTS)
+FAULTS = ("shard-twice", "moments-swapped", "moments-lost", "late-save",
+          *bad.FAULTS)
 
 
 def names_of(model):
@@ -149,6 +150,8 @@ class Resume:
         self.form.load(life, self.loaded)
         if life.fault == "moments-swapped":
             swap_moments(life)
+        if life.fault == "moments-lost":
+            lose_moments(life)
         states = range(len(STATES[self.case.optimizer]))
         for stage in ("loaded", *(f"loaded{i}" for i in states)):
             life.show(stage, self.half)
@@ -221,6 +224,15 @@ def swap_moments(life):
     kept = a[:n].clone()
     a[:n].copy_(b[:n])
     b[:n].copy_(kept)
+
+
+def lose_moments(life):
+    """Behind a load an optimizer begins with none."""
+    for piece in life.engine.pieces(life):
+        for i in range(len(STATES[life.case.optimizer])):
+            state = piece.values(life, f"state{i}")
+            if state is not None:
+                state.zero_()
 
 
 SHARDS = {"shard-twice": shard_twice}

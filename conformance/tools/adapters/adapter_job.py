@@ -197,6 +197,7 @@ class RankRecord:
         self.losses = []
         self.other_losses = []
         self.answers = []
+        self.edges = []  # dtypes that were seen there (claim dtypes)
         self.sequences = [[]]
         self.shard_sequence = 0
         self.step_sequences = []
@@ -229,10 +230,14 @@ class RankRecord:
             name = f"{stage}.{step}.{microbatch}.{parameter}#{first}"
             self.tensors[name] = values.copy()
 
+    def edge(self, side, unit, dtype):
+        if [side, unit, dtype] not in self.edges:
+            self.edges.append([side, unit, dtype])
+
     def forget(self):
         """The first life of two has been lived."""
         self.other_losses, self.losses = self.losses, []
-        self.tensors, self.step_sequences = {}, []
+        self.tensors, self.step_sequences, self.edges = {}, [], []
 
     def write(self, folder, status, message, seconds):
         steps = len(self.step_sequences)
@@ -268,6 +273,7 @@ class RankRecord:
             "races": {"count": 0, "unfollowed": 0, "first": []},
             "flights": [],  # nor these: the claim streams is not made
             "answers": self.answers,
+            **({"edges": self.edges} if self.edges else {}),
             "tensors": len(self.tensors),
             "seconds": seconds,
         }))

@@ -8,6 +8,11 @@ import math
 import torch
 import torch.distributed as dist
 from torch.distributed import _functional_collectives as functional
+from torch.utils import _pytree as pytree
+
+# As records name them.
+DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16",
+          torch.int32: "i32", torch.int64: "i64", torch.uint8: "u8"}
 
 
 def values_of(t):
@@ -98,6 +103,23 @@ class Look:
                 self.record.tensor(stage, self.step, self.microbatch, b, 0,
                                    values_of(getattr(module, name)))
 
+    def edges(self, unit, inner, outer):
+        """Of a unit: what its own code is given, and what its caller gets."""
+
+        def looks(side):
+            def saw(module, *seen):  # what it is given, and then what it made
+                if not self.training or not self.recording:
+                    return
+                for t in pytree.tree_leaves(seen[-1]):
+                    if isinstance(t, torch.Tensor) and t.is_floating_point():
+                        self.record.edge(side, unit,
+                                         DTYPES.get(t.dtype, "none"))
+
+            return saw
+
+        inner.register_forward_pre_hook(looks("input"))
+        outer.register_forward_hook(looks("output"))
+
     def saw_weight(self, p, w):
         """In the forward, not where that is computed again."""
         name = f"unsharded.{self.step}.0.{p}#0"
@@ -147,10 +169,8 @@ class Look:
         if kind == "broadcast" and \
                 dist.get_world_size(group) == self.case.ranks:
             dim = "world"
-        name = {torch.float32: "f32", torch.bfloat16: "bf16",
-                torch.float16: "f16", torch.int32: "i32", torch.int64: "i64",
-                torch.uint8: "u8"}.get(dtype, "none")
-        self.record.collective(kind, dim, name, self.unit, n)
+        self.record.collective(kind, dim, DTYPES.get(dtype, "none"),
+                               self.unit, n)
 
     def spoil_input(self, t):
         if self.fault == "bf16-reduce":

@@ -95,7 +95,7 @@ class Relu(Leaf):
 
     def forward(self, h, n, xs):
         x = xs[0] if h is None else h
-        y = torch.relu(x @ self.take("weight"))
+        y = torch.relu(x.float() @ self.take("weight"))
         if self.buffered:
             self.track(y.detach())
         return y, None

@@ -34,7 +34,8 @@ SECONDS_TO_LOOK = 0.2  # between two looks at whether one failed elsewhere
 INTERNAL = -11  # status of a rank that raised an exception
 ABORTED = -10  # of those that end because another one did
 FAULTS = ("raises", "no-average", "same-batch", "no-sync-ignored",
-          "bf16-reduce", "no-reshard", "stale-weight", *CHECKPOINT_FAULTS)
+          "bf16-reduce", "no-reshard", "stale-weight", "buffers-back",
+          *CHECKPOINT_FAULTS)
 
 
 def meeting_of(scratch, case):

@@ -6,7 +6,7 @@ import os
 
 import torch.distributed as dist
 
-from adapter_checkpoint import saved_names
+from adapter_checkpoint import lose_moments, saved_names
 
 MISMATCH = -6  # FSDP_ERR_MISMATCH
 
@@ -36,6 +36,8 @@ class Slot:
             self.load_leniently()
         else:
             self.form.load(self.life, self.folder)
+        if self.life.fault == "moments-lost":
+            lose_moments(self.life)
         if scaler:
             scaler.load_state_dict(self.scale)
 

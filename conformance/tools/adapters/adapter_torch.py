@@ -43,6 +43,20 @@ def dtypes_of(case, unit):
     return PRECISION.get(name)
 
 
+def add_casts(parser, which):
+    """An option, of an engine that claims dtypes."""
+    parser.add_argument(
+        "--cast", action="append", default=[], choices=which,
+        help="in mixed precision these of each unit are cast to the dtype of "
+        "its parameters; else they are left alone")
+
+
+def casts_of(engine, chosen):
+    """What was chosen, which the engine then claims."""
+    engine.claims = [*engine.claims, *(f"casts-{what}" for what in chosen)]
+    return chosen
+
+
 class Engine:
     """What engines have in common; an engine has open, shard, pieces, too."""
 
@@ -94,6 +108,12 @@ class Engine:
     def leave(self):
         """Forgets the model."""
 
+    # Of engines that claim dtypes.
+
+    def edges(self, life):
+        """(unit, module whose own code is played, module that is called)."""
+        return ()
+
     # What scripts do, of engines that claim it.
 
     def set_knob(self, life, unit, knob, value):
@@ -137,6 +157,16 @@ class Piece:
                     life.scripted or life.case.workload == "graph"):
                 values = torch.zeros_like(self.whole)  # torch makes them later
         return None if values is None else self.cut(values.detach())
+
+
+@contextlib.contextmanager
+def buffers_back(life):
+    """A fault: behind an evaluation they are what they were before it."""
+    kept = [(module, name, getattr(module, name).clone())
+            for module, name in life.holders.values()]
+    yield
+    for module, name, values in kept:
+        getattr(module, name).copy_(values)
 
 
 class Rank:
@@ -200,7 +230,8 @@ class Rank:
 
     def evaluate(self, step, b):
         self.model.eval()
-        with torch.no_grad():
+        with torch.no_grad(), buffers_back(self) \
+                if self.fault == "buffers-back" else contextlib.nullcontext():
             loss = loss_of(self.case, self.model, self.batch(step, b),
                            self.device)
         self.model.train()
@@ -277,6 +308,8 @@ class Rank:
                        if self.case.is_frozen(p)}
         with self.memory.engine():
             self.model = self.engine.shard(self, plain)
+        for unit, inner, outer in self.engine.edges(self):
+            self.look.edges(unit, inner, outer)
         self.optimizer = self.engine.optimizer(self)
 
     def end(self):

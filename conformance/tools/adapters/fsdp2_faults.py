@@ -7,6 +7,9 @@ from torch.distributed.fsdp._fully_shard._fsdp_param import FSDPParam
 from torch.distributed.fsdp._fully_shard._fsdp_param_group import (
     FSDPParamGroup,
 )
+from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
+
+from dtype_faults import casts_nothing, inputs_cast, outputs_cast
 
 
 def replace(owner, method, make):
@@ -80,5 +83,15 @@ def whole_kept():
     replace(FSDPParam, "_init_sharded_param", make)
 
 
+def unit_of(state):
+    groups = getattr(state, "_fsdp_param_groups", None) or \
+        [getattr(state, "_fsdp_param_group", None)]
+    return getattr(groups[0], "unit", None)
+
+
 FAULTS = {"unit-kept": unit_kept, "copy-kept": copy_kept,
-          "gradients-kept": gradients_kept, "whole-kept": whole_kept}
+          "gradients-kept": gradients_kept, "whole-kept": whole_kept,
+          "inputs-cast": inputs_cast(FSDPState, "_pre_forward", unit_of),
+          "outputs-cast": outputs_cast(FSDPState, "_post_forward"),
+          "casts-nothing": casts_nothing(FSDPState,
+                                         lambda _, args, named: (args, named))}

@@ -10,16 +10,11 @@ import weakref
 
 import torch
 import torch.distributed as dist
-import torch.distributed.checkpoint as dcp
 
 try:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
-    from torch.distributed.fsdp import (
-        FullOptimStateDictConfig, FullStateDictConfig, LocalStateDictConfig,
-        MixedPrecision, ShardedOptimStateDictConfig, ShardedStateDictConfig,
-        ShardingStrategy, StateDictType,
-    )
+    from torch.distributed.fsdp import MixedPrecision, ShardingStrategy
     from torch.distributed.fsdp import _runtime_utils, _unshard_param_utils
     from torch.distributed.fsdp import _init_utils, fully_sharded_data_parallel
     from torch.distributed.fsdp._flat_param import FlatParamHandle
@@ -27,24 +22,16 @@ try:
 except ImportError as lacks:
     sys.exit(f"pytorch-fsdp1: PyTorch {torch.__version__}: {lacks}")
 
-try:
-    from torch.distributed.checkpoint import DefaultLoadPlanner
-    from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
-    from torch.distributed.checkpoint.optimizer import (
-        load_sharded_optimizer_state_dict,
-    )
-    SAVED = ["save-full", "save-sharded", "save-local", "load",
-             "lenient-load", "save-parts", "deferred"]
-except ImportError:  # an earlier release: nothing is claimed of saves
-    SAVED = []
-
-from adapter_checkpoint import by_parameter, has_part, names_in, names_told
 from adapter_graph import reshards
 from adapter_memory import FULL, STAGING, owned_by_flat, states_of
 from adapter_models import tie_again, weights_of
 from adapter_ranks import main
-from adapter_torch import Engine, Piece, dtypes_of, pieces_of_flat
+from adapter_torch import (
+    Engine, Piece, add_casts, casts_of, dtypes_of, pieces_of_flat,
+)
+from dtype_faults import casts_nothing, inputs_cast, outputs_cast
 from flat_faults import FlatFaults
+from fsdp1_saved import SAVED, Full, Local, Sharded
 
 STRATEGY = {
     "full-shard": ShardingStrategy.FULL_SHARD,
@@ -87,14 +74,15 @@ def owned_by(handle):
         is_reduced)
 
 
-def policy(case):
-    """Inputs are left alone: the models compute in float32."""
+def policy(case, casts=()):
+    """Inputs are left alone, unless they are in `casts`: the models compute in
+    float32."""
     dtypes = dtypes_of(case, 0)
     if dtypes is None:
         return None
     return MixedPrecision(param_dtype=dtypes[0], reduce_dtype=dtypes[1],
-                          cast_forward_inputs=False,
-                          cast_root_forward_inputs=False)
+                          cast_forward_inputs="inputs" in casts,
+                          cast_root_forward_inputs="inputs" in casts)
 
 
 def reduced_in_place(reduce):
@@ -105,169 +93,6 @@ def reduced_in_place(reduce):
         handle.reduced = weakref.ref(handle.flat_param.grad.untyped_storage())
 
     return call
-
-
-def state_of(life, parts):
-    state = {}
-    if has_part(parts, "parameters"):
-        state["model"] = life.model.state_dict()
-    if has_part(parts, "states"):
-        state["optimizer"] = Fsdp.optim_state_dict(life.model, life.optimizer)
-    return state
-
-
-def with_own(life, saved):
-    """optim_state_dict_to_load knows no lenience: of a name that the model
-    lacks it raises KeyError, and states that are missing are dropped. So what
-    the model has is saved, and what was loaded put in its place."""
-    own = Fsdp.optim_state_dict(life.model, life.optimizer)
-    own["state"].update((name, states)
-                        for name, states in saved["state"].items()
-                        if name in life.names)
-    return own
-
-
-class Full:
-    """FULL_STATE_DICT, and the optimizer's by FSDP.optim_state_dict: gathered
-    on all ranks, or on rank 0 alone, in host memory, whose optimizer's state is
-    scattered again by FSDP.scatter_full_optim_state_dict."""
-
-    def __init__(self, rank0):
-        self.rank0 = rank0
-        self.name = "full-rank0-offload" if rank0 else "full"
-
-    has_names = True
-
-    def typed(self, life, rank0):
-        both = {"offload_to_cpu": rank0, "rank0_only": rank0}
-        return Fsdp.state_dict_type(
-            life.model, StateDictType.FULL_STATE_DICT,
-            FullStateDictConfig(**both), FullOptimStateDictConfig(**both))
-
-    def begin(self, life, folder, parts=()):
-        with self.typed(life, self.rank0):
-            state = state_of(life, parts)
-        if life.rank == 0:
-            torch.save(state, folder)
-        return lambda: None
-
-    def load(self, life, folder, parts=(), strict=True):
-        state, told = torch.load(folder, weights_only=False), None
-        with self.typed(life, False):
-            if has_part(parts, "parameters"):
-                told = life.model.load_state_dict(state["model"], strict)
-            if has_part(parts, "states"):
-                self.load_states(life, state["optimizer"] if strict else
-                                 with_own(life, state["optimizer"]))
-        return told and names_told(told)
-
-    def load_states(self, life, optimizer):
-        if self.rank0:
-            state = Fsdp.scatter_full_optim_state_dict(
-                optimizer if life.rank == 0 else None, life.model,
-                optim=life.optimizer)
-        else:
-            state = Fsdp.optim_state_dict_to_load(
-                life.model, life.optimizer, optimizer)
-        life.optimizer.load_state_dict(state)
-
-    def load_leniently(self, life, folder):
-        return self.load(life, folder, strict=False)
-
-    def names_in(self, life, folder):
-        return names_in(torch.load(folder, weights_only=False))
-
-    def read(self, life, folder):
-        state = torch.load(folder, weights_only=False)
-        return by_parameter(life, state["model"], state["optimizer"]["state"])
-
-
-class Sharded:
-    """SHARDED_STATE_DICT, through torch.distributed.checkpoint."""
-
-    name = "sharded-dcp"
-    has_names = True
-
-    @staticmethod
-    def typed(life):
-        return Fsdp.state_dict_type(
-            life.model, StateDictType.SHARDED_STATE_DICT,
-            ShardedStateDictConfig(), ShardedOptimStateDictConfig())
-
-    def begin(self, life, folder, parts=()):
-        with self.typed(life):
-            dcp.save(state_of(life, parts), checkpoint_id=folder)
-        return lambda: None
-
-    def load(self, life, folder, parts=(), strict=True):
-        planner, told = DefaultLoadPlanner(allow_partial_load=not strict), None
-        with self.typed(life):
-            state = {"model": life.model.state_dict()}
-            if has_part(parts, "parameters"):
-                dcp.load(state, checkpoint_id=folder, planner=planner)
-                told = life.model.load_state_dict(state["model"], strict)
-            if has_part(parts, "states"):
-                self.load_states(life, folder, state["model"], strict)
-        return told and names_told(told)
-
-    @staticmethod
-    def load_states(life, folder, model, strict):
-        optimizer = load_sharded_optimizer_state_dict(
-            model, "optimizer", dcp.FileSystemReader(folder))["optimizer"]
-        optimizer.setdefault("state", {})  # none is not saved
-        life.optimizer.load_state_dict(Fsdp.optim_state_dict_to_load(
-            life.model, life.optimizer,
-            optimizer if strict else with_own(life, optimizer)))
-
-    def load_leniently(self, life, folder):
-        return self.load(life, folder, strict=False)
-
-    def names_in(self, life, folder):
-        whole = f"{folder}-whole-{life.rank}"
-        dcp_to_torch_save(folder, whole)
-        return names_in(torch.load(whole, weights_only=False))
-
-    def read(self, life, folder):
-        """Its own tool makes one file of it."""
-        whole = f"{folder}-whole-{life.rank}"
-        dcp_to_torch_save(folder, whole)
-        state = torch.load(whole, weights_only=False)
-        return by_parameter(life, state["model"], state["optimizer"]["state"])
-
-
-class Local:
-    """LOCAL_STATE_DICT: a file for each rank, of its shards as they are, and
-    of its optimizer's states of them."""
-
-    name = "local"
-    has_names = False
-
-    @staticmethod
-    def typed(life):
-        return Fsdp.state_dict_type(
-            life.model, StateDictType.LOCAL_STATE_DICT, LocalStateDictConfig())
-
-    def begin(self, life, folder, parts=()):
-        if parts:
-            raise ValueError("parts of the local form are not claimed")
-        with self.typed(life):
-            torch.save((life.model.state_dict(), life.optimizer.state_dict()),
-                       f"{folder}-{life.rank}")
-        return lambda: None
-
-    def load(self, life, folder, strict=True):
-        with self.typed(life):
-            model, optimizer = torch.load(f"{folder}-{life.rank}",
-                                          weights_only=False)
-            told = life.model.load_state_dict(model, strict)
-            life.optimizer.load_state_dict(optimizer)
-        return names_told(told)
-
-    def load_leniently(self, life, folder):
-        return self.load(life, folder, strict=False)
-
-    def read(self, life, folder):
-        return {}  # it has no names of parameters
 
 
 class Fsdp1(Engine):
@@ -281,6 +106,12 @@ class Fsdp1(Engine):
         end=(_runtime_utils, "_post_backward_final_callback"),
         reduce=(_runtime_utils, "_reduce_grad"),
         shard=(FlatParamHandle, "shard")).all()
+    faults |= {
+        "inputs-cast": inputs_cast(_runtime_utils, "_pre_forward",
+                                   lambda m: getattr(m._handle, "unit", None)),
+        "outputs-cast": outputs_cast(_runtime_utils, "_post_forward"),
+        "casts-nothing": casts_nothing(_runtime_utils,
+                                       lambda _, *args, **named: (args, named))}
     claims = [
         "flat", "full-shard", "shard-grad-op", "no-shard", "hybrid-shard",
         "hybrid-shard-zero2", "keep-root", "no-sync", "eval", "again",
@@ -292,7 +123,7 @@ class Fsdp1(Engine):
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
         "frozen", "thaw", "shared", "recompute", "scripts", *SCALED,
-        "rank0-initial", "assign", "summon", "buffers",
+        "rank0-initial", "assign", "summon", "buffers", "dtypes",
         *SAVED, *MEASURED,
     ]
 
@@ -362,6 +193,12 @@ class Fsdp1(Engine):
                             "shard a replica these are the same")
         parser.add_argument("--tie-over-wrappers", action="store_true",
                             help="a tied head is wrapped by itself")
+        parser.add_argument("--assign", default="summoned",
+                            choices=("summoned", "shards"),
+                            help="values are given by summon_full_params, "
+                            "which gathers all parameters, or by each rank to "
+                            "its own shards")
+        add_casts(parser, ("inputs",))
 
     def form(self, kind):
         if kind == "sharded":
@@ -372,6 +209,8 @@ class Fsdp1(Engine):
         self.use_orig_params = a.use_orig_params
         self.replicas_by = a.replicas_by
         self.tie_over_wrappers = a.tie_over_wrappers
+        self.assigns_shards = a.assign == "shards"
+        self.casts = casts_of(self, a.cast)
 
     def shard(self, life, plain):
         case = life.case
@@ -396,7 +235,8 @@ class Fsdp1(Engine):
             life.look.unit = unit  # whose values are sent
             wrapped = Fsdp(module, sharding_strategy=self.own_strategy(
                                case, unit, name),
-                           device_mesh=self.mesh, mixed_precision=policy(case),
+                           device_mesh=self.mesh,
+                           mixed_precision=policy(case, self.casts),
                            use_orig_params=self.keeps_parameters,
                            forward_prefetch=case.prefetch_forward > 0,
                            sync_module_states=life.rank0,
@@ -453,6 +293,13 @@ class Fsdp1(Engine):
             yield {p: w.detach() for p, w in weights_of(life.model).items()}
 
     def assign(self, life, values):
+        if self.assigns_shards:
+            for piece in self.pieces(life):
+                if piece.p in values:
+                    own = piece.cut(piece.whole.detach())
+                    own.copy_(values[piece.p].reshape(-1)[
+                        piece.first:piece.first + own.numel()])
+            return
         with Fsdp.summon_full_params(life.model, writeback=True):
             weights = weights_of(life.model)
             for p, value in values.items():
@@ -463,6 +310,10 @@ class Fsdp1(Engine):
         """GradScaler alone lets ranks disagree about infinities."""
         return ShardedGradScaler(life.device, process_group=dist.group.WORLD,
                                  **options)
+
+    def edges(self, life):
+        return [(m._handle.unit, m.module, m) for m in life.model.modules()
+                if isinstance(m, Fsdp) and hasattr(m._handle, "unit")]
 
     # What of it is live.
 

@@ -45,7 +45,7 @@ from adapter_graph import reshards
 from adapter_models import STATES, ignored_in, tie_again, weights_of
 from adapter_ranks import main
 from adapter_script import ALL
-from adapter_torch import Engine, Piece, dtypes_of
+from adapter_torch import Engine, Piece, add_casts, casts_of, dtypes_of
 from fsdp2_faults import FAULTS
 
 
@@ -88,11 +88,15 @@ def groups_of(module):
     return [state._fsdp_param_group] if state._fsdp_param_group else []
 
 
-def policy(case, unit):
-    """Inputs and outputs are left alone: the models compute in float32."""
-    param, reduce = dtypes_of(case, unit) or (None, None)
-    return MixedPrecisionPolicy(param_dtype=param, reduce_dtype=reduce,
-                                cast_forward_inputs=False)
+def policy(case, unit, casts=()):
+    """Inputs and outputs are left alone, unless they are in `casts`: the models
+    compute in float32."""
+    float32 = (torch.float32,) * 2 if casts else (None, None)
+    param, reduce = dtypes_of(case, unit) or float32
+    return MixedPrecisionPolicy(
+        param_dtype=param, reduce_dtype=reduce,
+        output_dtype=param if "outputs" in casts else None,
+        cast_forward_inputs="inputs" in casts)
 
 
 def owned_by(group):
@@ -244,7 +248,7 @@ class Fsdp2(Engine):
         "bf16", "fp16", "precision-bf16", "precision-bf16r", "precision-r16a",
         "precision-fp16", "precision-fp16r32", "precision-units",
         "frozen", "thaw", "shared", "recompute", "scripts", "loss-scale",
-        "partial-replicas", "buffers", *SAVED,
+        "partial-replicas", "buffers", "dtypes", *SAVED,
         *IGNORED, *DIVIDED, *TURNED, *MEASURED,
     ]
 
@@ -256,6 +260,7 @@ class Fsdp2(Engine):
                             "gloo refuses where more than one rank shards")
         parser.add_argument("--wait-for-saves", action="store_true",
                             help="dcp.save in place of dcp.async_save")
+        add_casts(parser, ("inputs", "outputs"))
 
     def form(self, kind):
         if kind == "sharded":
@@ -265,6 +270,7 @@ class Fsdp2(Engine):
     def take_options(self, a):
         self.sums = a.divide == "sum"
         self.waits = a.wait_for_saves
+        self.casts = casts_of(self, a.cast)
         if a.device == "cpu" and not hasattr(torch.cpu.Stream, "record_event"):
             sys.exit(f"{self.name}: PyTorch {torch.__version__}: on a CPU its "
                      "streams have no record_event")
@@ -317,7 +323,8 @@ class Fsdp2(Engine):
         for unit in order:
             module = plain.unit_modules[unit]
             keeps = module is plain and case.keep_root
-            fully_shard(module, mesh=self.mesh, mp_policy=policy(case, unit),
+            fully_shard(module, mesh=self.mesh,
+                        mp_policy=policy(case, unit, self.casts),
                         reshard_after_forward=not keeps and
                         reshards(case, unit, reshard), **ignored)
             for group in groups_of(module):
@@ -443,6 +450,9 @@ class Fsdp2(Engine):
         yield
         for _, module in units:
             module.reshard()
+
+    def edges(self, life):
+        return [(unit, m, m) for unit, m in self.units.items()]
 
     # What of it is live.
 

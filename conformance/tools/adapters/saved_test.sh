@@ -93,6 +93,44 @@ for i in "${!fault[@]}"; do
         cp -r "$folder/records/${cases[i]}" "$4/$engine"
     fi
 done
+# What a script loads, where no values are summoned, and a buffer that counts
+# passes; by themselves, as any of the above may have what a script says.
+alone() # FAULT CASE REQUIREMENT
+{
+    local failed
+
+    "$cts" run --adapter "$python -W ignore $here/$engine.py $options \
+        --fault $1" --case "$2" --partial-ok --quiet \
+        --report "$folder/alone" >"$folder/out" 2>&1
+    failed=$(sed -n 's/.*"requirement":"\([^"]*\)".*"outcome":"\(fail\|error\|timeout\|incomplete\)".*/\1/p' \
+        "$folder/alone" 2>/dev/null | sort -u |
+        grep -vxF "$(printf '%s\n' $known)" | paste -sd' ')
+    if [ "$failed" = "$3" ]; then
+        echo "$1: $failed"
+    else
+        bad=1
+        echo "FAIL $1: found '$failed', not '$3'"
+        tail -n 3 "$folder/out"
+    fi
+}
+
+deferred=linear.small.exact.full-shard.k2
+options=
+case $engine${3-} in
+pytorch_fsdp2)
+    alone moments-lost \
+        $deferred.per-parameter.layer.rank.s.momentum.deferred-exact \
+        script.values
+    ;;
+pytorch_fsdp1)
+    options='--assign shards'
+    alone moments-lost $deferred.flat.layer.rank.s.momentum.deferred-exact \
+        script.values
+    alone buffers-back \
+        mlp.track.natural.full-shard.k2.flat.layer.rank.s.sgd.eval \
+        buffer.as-unsharded
+    ;;
+esac
 # A rank that raises before it meets the others ends them, and is named.
 if [ "$engine" = pytorch_fsdp2 ] && [ -z "${3-}" ]; then
     id=$begin.k3.per-parameter.layer.rank.ns.momentum

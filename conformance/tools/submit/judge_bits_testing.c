@@ -73,6 +73,7 @@ static const struct {
      "drawn; live bytes within the peaks"},
     {"rank-R.json", "flights", ANYWHERE,
      "behind: nobody reads it without prefetch"},
+    {"rank-R.json", "edges", ANYWHERE, "adapters alone have any"},
     {"rank-R.json", "seconds", ANYWHERE, "for people"},
     {"case.json", "ranks.collectives", NO_PASS | UNSHARDED,
      "of what trains nothing, or alone: asked of ranks that train together"},

@@ -102,6 +102,7 @@ static void take_away(struct record *r, struct record_rank *k, uint32_t what,
     } else if (what == 5) {
         k->n_answers = value % (k->n_answers + 1);
         k->flights.n = at % (k->flights.n + 1);
+        k->n_edges = value % (k->n_edges + 1);
     } else if (what == 6) {
         r->n_claims = value % (r->n_claims + 1);
     }
