@@ -205,8 +205,9 @@ class GraphModel(nn.Module):
             self.sequences[which] = points, windows_of(case, points)
         self.make_windows(renamed)
         starts = self.sequences["train"][1]
-        self.order = sorted(self.unit_modules, key=lambda unit: (
-            starts.get(unit, [len(calls) * 2])[0], unit))
+        # A unit without a window in a pass is none that is prefetched there.
+        self.order = sorted(self.unit_modules.keys() & starts.keys(),
+                            key=lambda unit: (starts[unit][0], unit))
         self.forward_now = None
 
     def make_windows(self, renamed):

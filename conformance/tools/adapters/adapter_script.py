@@ -306,10 +306,10 @@ class ScriptedRun:
             for p in reversed(which)})
 
     def play_unshard(self, a):
-        """All at once is shown by a summon alone."""
         if a.number == ALL:
             self.whole = self.engine.summon(self.life)
             self.whole.__enter__()
+            self.life.show_whole(self.at)
             return
         self.engine.unshard_unit(self.life, a.number)
         self.life.show_whole(self.at, a.number)
@@ -348,7 +348,7 @@ class ScriptedRun:
 
     def play_save(self, a):
         with self.life.aside():
-            self.slots[a.slot] = Slot(self.life, self.exchange, a)
+            self.slots[a.slot] = Slot(self.life, self.exchange, a, self.at)
             self.slots[a.slot].save(self.scaler)
 
     def play_wait(self, a):

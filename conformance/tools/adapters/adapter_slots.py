@@ -12,11 +12,12 @@ MISMATCH = -6  # FSDP_ERR_MISMATCH
 
 
 class Slot:
-    """Of a save."""
+    """Of a save, the action `at`: a slot may be saved again, in another form.
+    """
 
-    def __init__(self, life, exchange, a):
+    def __init__(self, life, exchange, a, at):
         self.life, self.form = life, life.engine.form(a.form)
-        self.folder = os.path.join(exchange, f"slot-{a.slot}")
+        self.folder = os.path.join(exchange, f"slot-{a.slot}-{at}")
         self.parts = a.parts
         self.saved = saved_names(life, a.parts)
 
@@ -31,7 +32,7 @@ class Slot:
 
     def load(self, scaler, lenient=False):
         if self.parts:
-            self.load_parts()
+            self.load_parts(lenient)
         elif lenient:
             self.load_leniently()
         else:
@@ -41,10 +42,12 @@ class Slot:
         if scaler:
             scaler.load_state_dict(self.scale)
 
-    def load_parts(self):
+    def load_parts(self, lenient):
         """What was left out stays. What there is, another reader says."""
-        self.form.load(self.life, self.folder, self.parts)
-        there = self.form.names_in(self.life, self.folder)
+        load = self.form.load_leniently if lenient else self.form.load
+        load(self.life, self.folder, self.parts)
+        there = self.form.names_in(self.life, self.folder) \
+            if self.form.has_names else self.saved
         self.answer("parts-missing", self.saved <= there)
         self.answer("parts-unexpected", there <= self.saved)
 

@@ -87,8 +87,8 @@ class Full:
                 life.model, life.optimizer, optimizer)
         life.optimizer.load_state_dict(state)
 
-    def load_leniently(self, life, folder):
-        return self.load(life, folder, strict=False)
+    def load_leniently(self, life, folder, parts=()):
+        return self.load(life, folder, parts, strict=False)
 
     def names_in(self, life, folder):
         return names_in(torch.load(folder, weights_only=False))
@@ -135,8 +135,8 @@ class Sharded:
             life.model, life.optimizer,
             optimizer if strict else with_own(life, optimizer)))
 
-    def load_leniently(self, life, folder):
-        return self.load(life, folder, strict=False)
+    def load_leniently(self, life, folder, parts=()):
+        return self.load(life, folder, parts, strict=False)
 
     def names_in(self, life, folder):
         whole = f"{folder}-whole-{life.rank}"
@@ -164,23 +164,25 @@ class Local:
             life.model, StateDictType.LOCAL_STATE_DICT, LocalStateDictConfig())
 
     def begin(self, life, folder, parts=()):
-        if parts:
-            raise ValueError("parts of the local form are not claimed")
         with self.typed(life):
-            torch.save((life.model.state_dict(), life.optimizer.state_dict()),
-                       f"{folder}-{life.rank}")
+            torch.save({part: whose.state_dict() for part, whose in
+                        (("parameters", life.model),
+                         ("states", life.optimizer))
+                        if has_part(parts, part)}, f"{folder}-{life.rank}")
         return lambda: None
 
-    def load(self, life, folder, strict=True):
+    def load(self, life, folder, parts=(), strict=True):
+        saved = torch.load(f"{folder}-{life.rank}", weights_only=False)
+        told = None
         with self.typed(life):
-            model, optimizer = torch.load(f"{folder}-{life.rank}",
-                                          weights_only=False)
-            told = life.model.load_state_dict(model, strict)
-            life.optimizer.load_state_dict(optimizer)
-        return names_told(told)
+            if has_part(parts, "parameters"):
+                told = life.model.load_state_dict(saved["parameters"], strict)
+            if has_part(parts, "states"):
+                life.optimizer.load_state_dict(saved["states"])
+        return told and names_told(told)
 
-    def load_leniently(self, life, folder):
-        return self.load(life, folder, strict=False)
+    def load_leniently(self, life, folder, parts=()):
+        return self.load(life, folder, parts, strict=False)
 
     def read(self, life, folder):
         return {}  # it has no names of parameters

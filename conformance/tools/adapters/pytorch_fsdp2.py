@@ -161,8 +161,8 @@ class Dcp:
         dcp.load(state, checkpoint_id=folder)
         self.take(life, state)
 
-    def load_leniently(self, life, folder):
-        state = self.state_of(life)
+    def load_leniently(self, life, folder, parts=()):
+        state = self.state_of(life, parts)
         dcp.load(state, checkpoint_id=folder,
                  planner=DefaultLoadPlanner(allow_partial_load=True))
         return self.take(life, state, strict=False)
@@ -212,8 +212,8 @@ class FullDict(Dcp):
     def load(self, life, folder, parts=()):
         self.send(life, folder, parts)
 
-    def load_leniently(self, life, folder):
-        return self.send(life, folder, strict=False)
+    def load_leniently(self, life, folder, parts=()):
+        return self.send(life, folder, parts, strict=False)
 
     def send(self, life, folder, parts=(), **options):
         state = torch.load(folder) if life.rank == 0 else {

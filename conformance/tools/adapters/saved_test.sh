@@ -146,4 +146,46 @@ if [ "$engine" = pytorch_fsdp2 ] && [ -z "${3-}" ]; then
         tail -n 3 "$folder/out"
     fi
 fi
+# Parts, also of the local form and with another name; one slot in two forms;
+# what was shown by `unshard` is given back, which gathers (docs/results.md).
+if [ "$engine" = pytorch_fsdp1 ] && [ -z "${3-}" ]; then
+    cat >"$folder/script" <<'END'
+script 1
+--
+save a local of parameters
+wait a
+pass 0.0 s
+step lr 0.01
+zero
+save b local of parameters states buffers extra
+wait b
+save a sharded of parameters
+wait a
+unshard
+reshard
+pass 1.0 s
+step lr 0.01
+zero
+assign all summoned
+look
+again renamed 0
+load a lenient
+look
+save a full
+wait a
+END
+    id=$begin.k2.flat.layer.rank.s.adamw
+    "$cts" run --adapter "$python -W ignore $here/$engine.py --unmeasured" \
+        --case "$id" --script "$folder/script" --partial-ok --quiet \
+        --report "$folder/parts" >"$folder/out" 2>&1
+    failed=$(sed -n 's/.*"requirement":"\([^"]*\)".*"outcome":"\(fail\|error\|timeout\|incomplete\)".*/\1/p' \
+        "$folder/parts" 2>/dev/null | sort -u | paste -sd' ')
+    if [ "$failed" = script.collectives ]; then
+        echo 'parts: script.collectives'
+    else
+        bad=1
+        echo "FAIL parts: found '$failed', not 'script.collectives'"
+        tail -n 3 "$folder/out"
+    fi
+fi
 exit $bad

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import struct
+import sys
 
 import torch
 
@@ -96,6 +97,15 @@ def plain(text, most):
     return "".join(c if " " <= c <= "~" else "?" for c in text)[:most - 1]
 
 
+def library():
+    """Of a model's file that has imported DeepSpeed this, too."""
+    versions = [("torch", torch.__version__)]
+    if "deepspeed" in sys.modules:
+        versions.append(("DeepSpeed", sys.modules["deepspeed"].__version__))
+    return ", ".join(f"{name} {version.split('+')[0]}"
+                     for name, version in versions)
+
+
 def an_end(how, place="", message=""):
     return {"how": how, "place": plain(place, 160),
             "message": plain(message, 240)}
@@ -107,7 +117,7 @@ class Record:
     def __init__(self, role, rank, task):
         self.header = {
             "version": 1, "role": role, "rank": rank, "world": task.ranks,
-            "library": f"torch {torch.__version__.split('+')[0]}",
+            "library": library(),
             "wrapper": "none", "optimizer": "none", "steps": task.steps,
             "microbatches": task.microbatches, "compute": task.compute,
             "reduce": task.reduce,

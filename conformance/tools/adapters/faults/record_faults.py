@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """record_faults.py - the faults of faults.json, each played in a release of
-PyTorch: a file of this folder by `fsdp-cts check`, or a case by an adapter.
+PyTorch, or of DeepSpeed on the PyTorch of this Python: a file of this folder by
+`fsdp-cts check`, or a case by an adapter.
 
 Into KEEP/FAULT/RELEASE/ go the records. A release is downloaded, unpacked and
 removed as releases/record_releases.py does it; INSTALLED is the PyTorch of this
@@ -8,6 +9,8 @@ Python. Of each release those faults are played that name it in faults.json, or
 those that are named by --fault.
 
     python3 record_faults.py build/bin/fsdp-cts fixtures/faults 2.6.0 INSTALLED
+    python3 record_faults.py build/bin/fsdp-cts fixtures/faults 0.19.3 \
+        --project DeepSpeed
 """
 
 import argparse
@@ -69,6 +72,7 @@ def keep(found, kept):
 def one_release(a, release, settings, scratch):
     for name, fault in faults().items():
         if name not in (a.fault or [name]) or "kept" in fault or \
+                fault.get("project", "PyTorch") != a.project or \
                 release not in fault["releases"]:
             continue
         began = time.monotonic()
@@ -84,6 +88,16 @@ def one_release(a, release, settings, scratch):
               flush=True)
 
 
+def installed(a, release, scratch, python):
+    """Its name, and what needs to be set to have it."""
+    if a.project == "DeepSpeed":
+        return release, releases.install_on_top(release, scratch)
+    if release == "INSTALLED":
+        import torch
+        return torch.__version__.split("+")[0], {"OMP_NUM_THREADS": "1"}
+    return release, releases.install(release, scratch, None, python)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -93,30 +107,27 @@ def main():
     parser.add_argument("releases", metavar="RELEASE", nargs="+")
     parser.add_argument("--fault", action="append", choices=sorted(faults()),
                         help="only this fault; may be repeated")
+    parser.add_argument("--project", default="PyTorch",
+                        choices=("PyTorch", "DeepSpeed"),
+                        help="whose releases these are")
     parser.add_argument("--scratch", metavar="DIR",
                         help="where the environment is made (the system's)")
     a = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=a.scratch) as python:
-        if a.releases != ["INSTALLED"]:
+        if a.project == "PyTorch" and a.releases != ["INSTALLED"]:
             releases.call("what all releases need", releases.pip(
                 "install", "--no-deps", "--target", python, "--requirement",
                 os.path.join(ADAPTERS, "releases", "requirements.txt")))
         for release in a.releases:
             with tempfile.TemporaryDirectory(dir=a.scratch) as scratch:
-                settings = {"OMP_NUM_THREADS": "1"}
-                if release == "INSTALLED":
-                    import torch
-                    release = torch.__version__.split("+")[0]
-                else:
-                    try:
-                        settings = releases.install(release, scratch, None,
-                                                    python)
-                    except (releases.Failed, OSError,
-                            subprocess.CalledProcessError) as error:
-                        print(f"{release}: {error}", flush=True)
-                        continue
-                    for wheel in glob.glob(os.path.join(scratch, "*.whl")):
-                        os.unlink(wheel)
+                try:
+                    release, settings = installed(a, release, scratch, python)
+                except (releases.Failed, OSError,
+                        subprocess.CalledProcessError) as error:
+                    print(f"{release}: {error}", flush=True)
+                    continue
+                for wheel in glob.glob(os.path.join(scratch, "*.whl")):
+                    os.unlink(wheel)
                 one_release(a, release, settings, scratch)
 
 
