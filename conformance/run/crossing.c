@@ -7,6 +7,11 @@
 #include "run/whole_io.h"
 
 #include <fcntl.h>
+#include <string.h>
+
+enum {
+    SHORT = 1024
+};
 
 #define LIST(member, n)                                                        \
     {                                                                          \
@@ -63,18 +68,34 @@ static void put(struct crossing *c, const void *from, uint64_t n)
     }
 }
 
+/* Most of what crosses is short, and then one call of the system takes it. */
+static void put_all(struct crossing *c, const struct crossing_head *head,
+                    const void *p, size_t bytes)
+{
+    char all[SHORT];
+
+    if (sizeof(*head) + bytes > sizeof(all)) {
+        put(c, head, sizeof(*head));
+        put(c, p, bytes);
+        return;
+    }
+    memcpy(all, head, sizeof(*head));
+    if (bytes > 0) {
+        memcpy(all + sizeof(*head), p, bytes);
+    }
+    put(c, all, sizeof(*head) + bytes);
+}
+
 static void put_head(struct crossing *c, uint32_t kind, uint32_t list,
                      uint64_t n)
 {
-    const struct crossing_head head = {kind, list, n};
-
-    put(c, &head, sizeof(head));
+    put_all(c, &(struct crossing_head){kind, list, n}, NULL, 0);
 }
 
 void crossing_collective(struct crossing *c, const struct record_collective *x)
 {
-    put_head(c, CROSSING_COLLECTIVE, 0, 1);
-    put(c, x, sizeof(*x));
+    put_all(c, &(struct crossing_head){CROSSING_COLLECTIVE, 0, 1}, x,
+            sizeof(*x));
 }
 
 void crossing_mark(struct crossing *c)
@@ -99,8 +120,8 @@ void crossing_own(struct crossing *c)
 
 void crossing_tensor(struct crossing *c, const struct record_tensor *t)
 {
-    put_head(c, CROSSING_TENSOR, 0, t->n);
-    put(c, t, sizeof(*t));
+    put_all(c, &(struct crossing_head){CROSSING_TENSOR, 0, t->n}, t,
+            sizeof(*t));
     put(c, t->data, t->n * sizeof(*t->data));
 }
 
@@ -116,9 +137,9 @@ static void cross_list(struct crossing *c, const struct record_rank *r,
         c->sent[list] = n;
     }
     if (n > c->sent[list]) {
-        put_head(c, CROSSING_GROWN, list, n - c->sent[list]);
-        put(c, p + c->sent[list] * row->bytes,
-            (n - c->sent[list]) * row->bytes);
+        put_all(
+            c, &(struct crossing_head){CROSSING_GROWN, list, n - c->sent[list]},
+            p + c->sent[list] * row->bytes, (n - c->sent[list]) * row->bytes);
         c->sent[list] = n;
     }
 }

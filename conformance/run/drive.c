@@ -78,9 +78,11 @@ static void make_env(struct driver *x, struct world_rank *rank)
  * to an engine that has none. */
 static int open_engine(struct driver *x, struct fsdp_env *lender)
 {
+    const bool records = x->d->purpose == DRIVE_TO_RECORD;
     int status = FSDP_OK;
 
-    call_guard_begin(x->out, x->d->loading ? x->d->loading : "",
+    call_guard_begin(records ? x->out : NULL,
+                     records && x->d->loading ? x->d->loading : "",
                      x->d->own_process);
     x->engine = *x->d->engine;
     if (x->engine.open) {
@@ -152,7 +154,10 @@ static int watch_wire(struct driver *x)
 /* What could not be looked at is not recorded: that is nobody's fault here. */
 static int look(struct driver *x, struct process_view *out)
 {
-    int why = x->d->look_at_process ? process_look(out) : 0;
+    int why = x->d->look_at_process
+                  ? process_look(out, x->d->limited ? PROCESS_DESCRIPTORS
+                                                    : PROCESS_ALL_WAYS)
+                  : 0;
 
     if (why == 0 || x->error.status != FSDP_OK) {
         return FSDP_OK;
@@ -196,7 +201,7 @@ static void note_helpers(struct driver *x)
     }
     m->new_channels += x->has_helpers || orphans_are_there();
     orphans_end();
-    process_look(&after);
+    process_look(&after, PROCESS_NO_WAYS);
     if (after.child_bytes > after.peak_bytes) {
         m->process_growth += after.child_bytes - after.peak_bytes;
     }

@@ -46,7 +46,8 @@ struct drive {
     struct record_rank *keep; /* it goes there, too: whoever asks releases it;
                                  NULL: it does not */
     bool look_at_process;     /* every rank is a process, forked for the case */
-    bool own_process;         /* no other rank is a thread of it */
+    bool limited;     /* the kernel refuses it what rank_limits.h says */
+    bool own_process; /* no other rank is a thread of it */
     /* What loading the engine has changed in the process; "", or NULL: nothing.
      */
     const char *loading;

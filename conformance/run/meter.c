@@ -25,18 +25,20 @@ static void raise_to(uint64_t *peak, uint64_t now)
 }
 
 /* NaN, in the order of the stream: whether it is read as float32, bf16 or f16.
- * A last byte, or one that lies at an odd place, is kept. */
+ * A last byte, or one that lies at an odd place, is kept. 0 where the model
+ * computes nothing: an engine need not bear gradients of NaN. */
 static void poison(struct meter *m, struct fsdp_stream *stream, void *p,
                    uint64_t bytes)
 {
     const bool whole = bytes % 4 == 0 && (uintptr_t)p % 4 == 0;
     const uint64_t n = whole ? bytes / 4 : bytes / 2;
+    const float nan = fsdp_f32_from_bits(UINT32_C(0x7fc07fc0));
     struct fsdp_op fill = {.size = sizeof(fill),
                            .kind = FSDP_OP_FILL,
                            .unit = FSDP_NO_UNIT,
                            .dim = {n},
                            .aux = {whole ? FSDP_DTYPE_NONE : FSDP_DTYPE_BF16},
-                           .f = {fsdp_f32_from_bits(UINT32_C(0x7fc07fc0))},
+                           .f = {m->holds_nothing ? 0.0f : nan},
                            .n_out = 1,
                            .out = {{p, n * (whole ? 4 : 2)}}};
 

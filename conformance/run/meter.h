@@ -59,7 +59,7 @@ struct meter {
     uint64_t launches;    /* operators that it ran, since last asked */
     /* By kind, when the engine held most since last asked; and how much. */
     uint64_t fullest[FSDP_N_KINDS], fullest_engine;
-    bool holds_nothing;   /* of what is freed */
+    bool holds_nothing;   /* of what is freed; and no model computes */
     bool gives_room;      /* to the model, where there is a limit */
     bool out_of_memory;   /* a range could not be followed: no measurement */
     struct meter *beside; /* of the other memory: the host's, or the device's;

@@ -95,6 +95,9 @@ static int device_run(void *self, struct fsdp_stream *stream,
     h->meter->launches += !h->is_model;
     count_step(h, op);
     FSDP_TRY(refusal_of_operator_ranges(h->meter, h->is_model, op));
+    if (h->is_model && h->meter->holds_nothing) {
+        return FSDP_OK;
+    }
     if (race) {
         race_operator(race, stream, op);
     }

@@ -11,6 +11,7 @@
 #include "run/whole_io.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
@@ -35,11 +36,23 @@ enum {
     N_HANDED
 };
 
+/* What the worker says there: a report is due, or what comes then. */
+struct told {
+    uint32_t is_report;
+    uint32_t n_folders;
+    uint32_t has_folders, has_record;
+    char folder[NOTARY_FOLDERS][PATH_MAX];
+    char record[PATH_MAX];
+};
+
 struct listeners {
     struct notary_notes notes;
     uint32_t n;
     struct pollfd hand[1 + N_WAYS * NOTARY_RANKS]; /* 0: the hand itself */
+    int words;                                     /* where reports go */
+    struct told task;
     struct scales scales;
+    const char *folders[NOTARY_FOLDERS + 1];
     const char *record; /* folder, or NULL */
     struct heard {
         uint32_t rank;
@@ -55,11 +68,11 @@ struct handed {
     int32_t pid;
 };
 
-/* What it says when it has come to its end, and all of it: nobody takes
- * silence for "nothing was refused". */
+/* What it says of a world, and all of it: nobody takes silence for "nothing was
+ * refused". Weights and what was told follow, of as many ranks; and THE_END. */
 struct report {
-    struct notary_notes notes;
-    uint32_t end; /* THE_END */
+    uint32_t n, n_ranks;
+    struct record_refusal refusal[RECORD_REFUSALS];
 };
 
 /* ---- In the notary ----------------------------------------------------- */
@@ -71,24 +84,13 @@ static _Noreturn void give_up(void)
     _exit(EXIT_FAILURE);
 }
 
-/* A rank hands over its descriptors. False: nobody will any more. */
-static bool take(struct listeners *all)
+static void take_rank(struct listeners *all, const struct handed *by,
+                      const struct cmsghdr *c)
 {
-    char room[CMSG_SPACE(N_HANDED * sizeof(int))];
-    struct handed by = {.rank = 0};
-    struct iovec bytes = {&by, sizeof(by)};
-    struct msghdr m = {.msg_iov = &bytes,
-                       .msg_iovlen = 1,
-                       .msg_control = room,
-                       .msg_controllen = sizeof(room)};
-    const ssize_t n = recvmsg(all->hand[0].fd, &m, MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
     struct pollfd *const p = &all->hand[1 + N_WAYS * all->n];
 
-    if (n <= 0) {
-        return n < 0 && errno == EINTR;
-    }
     if (!c || c->cmsg_type != SCM_RIGHTS || all->n == NOTARY_RANKS ||
+        by->rank >= NOTARY_RANKS ||
         c->cmsg_len != CMSG_LEN(N_HANDED * sizeof(int))) {
         give_up();
     }
@@ -96,13 +98,90 @@ static bool take(struct listeners *all)
         p[i] = (struct pollfd){.events = POLLIN};
         memcpy(&p[i].fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
     }
-    all->of[all->n] = (struct heard){.rank = by.rank, .pid = by.pid};
+    all->of[all->n] = (struct heard){.rank = by->rank, .pid = by->pid};
     memcpy(&all->of[all->n].pipe, CMSG_DATA(c) + PIPE * sizeof(int),
            sizeof(int));
     if (!scribe_begin(&all->of[all->n].scribe)) {
         give_up();
     }
     all->n++;
+}
+
+/* Of a world of which nothing has been heard yet. */
+static void begin(struct listeners *all, const struct told *task)
+{
+    struct told *const t = &all->task;
+
+    *t = *task;
+    for (uint32_t i = 0; i < NOTARY_FOLDERS; i++) {
+        all->folders[i] = i < t->n_folders ? t->folder[i] : NULL;
+    }
+    memset(&all->notes, 0, sizeof(all->notes));
+    scales_begin(&all->scales, t->has_folders != 0 ? all->folders : NULL,
+                 all->notes.weight);
+    all->record = t->has_record != 0 ? t->record : NULL;
+}
+
+/* All that was told of a world. Nothing of its ranks is kept. */
+static bool report(struct listeners *all)
+{
+    struct notary_notes *const notes = &all->notes;
+    struct report said = {.n = notes->n};
+    const uint32_t end = THE_END;
+
+    memcpy(said.refusal, notes->refusal, sizeof(said.refusal));
+    for (uint32_t i = 0; i < all->n; i++) {
+        const struct heard *const of = &all->of[i];
+
+        notes->told[of->rank] = of->scribe.told;
+        said.n_ranks = of->rank < said.n_ranks ? said.n_ranks : of->rank + 1;
+    }
+    for (uint32_t i = 0; i < N_WAYS * all->n; i++) {
+        if (all->hand[1 + i].fd >= 0) {
+            close(all->hand[1 + i].fd);
+        }
+    }
+    for (uint32_t i = 0; i < all->n; i++) {
+        close(all->of[i].pipe);
+        scribe_release(&all->of[i].scribe);
+    }
+    all->n = 0;
+    return whole_write(all->words, &said, sizeof(said)) &&
+           whole_write(all->words, notes->weight,
+                       said.n_ranks * sizeof(*notes->weight)) &&
+           whole_write(all->words, notes->told,
+                       said.n_ranks * sizeof(*notes->told)) &&
+           whole_write(all->words, &end, sizeof(end));
+}
+
+/* A rank hands over its descriptors, or the worker has a word. False: neither
+ * will any more. */
+static bool take(struct listeners *all)
+{
+    union {
+        struct handed by;
+        struct told told;
+    } said;
+    char room[CMSG_SPACE(N_HANDED * sizeof(int))];
+    struct iovec bytes = {&said, sizeof(said)};
+    struct msghdr m = {.msg_iov = &bytes,
+                       .msg_iovlen = 1,
+                       .msg_control = room,
+                       .msg_controllen = sizeof(room)};
+    const ssize_t n = recvmsg(all->hand[0].fd, &m, MSG_CMSG_CLOEXEC);
+
+    if (n <= 0) {
+        return n < 0 && errno == EINTR;
+    }
+    if (n == sizeof(said.by)) {
+        take_rank(all, &said.by, CMSG_FIRSTHDR(&m));
+    } else if (n != sizeof(said.told)) {
+        give_up();
+    } else if (said.told.is_report != 0) {
+        return report(all);
+    } else {
+        begin(all, &said.told);
+    }
     return true;
 }
 
@@ -186,15 +265,6 @@ static void hear(struct listeners *all, uint32_t i)
     }
 }
 
-static void note_told(struct listeners *all)
-{
-    for (uint32_t i = 0; i < all->n; i++) {
-        if (all->of[i].rank < NOTARY_RANKS) {
-            all->notes.told[all->of[i].rank] = all->of[i].scribe.told;
-        }
-    }
-}
-
 static void listen_to_all(struct listeners *all, int hand)
 {
     bool open = true;
@@ -216,24 +286,17 @@ static void listen_to_all(struct listeners *all, int hand)
     }
 }
 
-static _Noreturn void be_notary(int hand, int words,
-                                const struct notary_task *task)
+static _Noreturn void be_notary(int hand, int words)
 {
     struct listeners *all = calloc(1, sizeof(*all));
-    struct report *said = calloc(1, sizeof(*said));
 
-    if (!all || !said) {
+    if (!all) {
         give_up();
     }
     (void)signal(SIGPIPE, SIG_IGN);
-    scales_begin(&all->scales, task->folders, all->notes.weight);
-    all->record = task->record;
+    all->words = words;
     listen_to_all(all, hand);
-    note_told(all);
-    said->notes = all->notes;
-    said->end = THE_END;
-    _exit(whole_write(words, said, sizeof(*said)) ? EXIT_SUCCESS
-                                                  : EXIT_FAILURE);
+    _exit(EXIT_SUCCESS);
 }
 
 /* ---- In the worker, and in a rank -------------------------------------- */
@@ -242,6 +305,34 @@ static void close_both(int two[2])
 {
     close(two[0]);
     close(two[1]);
+}
+
+static bool tell(const struct notary *n, const struct told *what)
+{
+    ssize_t sent;
+
+    do {
+        sent = send(n->hand, what, sizeof(*what), MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)sizeof(*what);
+}
+
+bool notary_go_on(struct notary *n, const struct notary_task *task)
+{
+    static struct told what; /* large */
+
+    memset(&what, 0, sizeof(what));
+    what.has_record = task->record != NULL;
+    what.has_folders = task->folders != NULL;
+    (void)snprintf(what.record, sizeof(what.record), "%s",
+                   task->record ? task->record : "");
+    while (task->folders && what.n_folders < NOTARY_FOLDERS &&
+           task->folders[what.n_folders]) {
+        (void)snprintf(what.folder[what.n_folders], sizeof(what.folder[0]),
+                       "%s", task->folders[what.n_folders]);
+        what.n_folders++;
+    }
+    return n->pid != 0 && tell(n, &what);
 }
 
 bool notary_start(struct notary *n, const struct notary_task *task)
@@ -261,7 +352,7 @@ bool notary_start(struct notary *n, const struct notary_task *task)
     if (n->pid == 0) {
         close(hand[0]);
         close(words[0]);
-        be_notary(hand[1], words[1], task);
+        be_notary(hand[1], words[1]);
     }
     close(hand[1]);
     close(words[1]);
@@ -273,7 +364,7 @@ bool notary_start(struct notary *n, const struct notary_task *task)
         close(n->words);
         return false;
     }
-    return true;
+    return notary_go_on(n, task);
 }
 
 bool notary_make_line(struct notary *n)
@@ -324,31 +415,55 @@ bool notary_hand_over(struct notary *n, uint32_t rank, int listener)
     return sent == (ssize_t)sizeof(by);
 }
 
-bool notary_stop(struct notary *n, struct notary_notes *notes, const char **why)
+/* Whoever it was, it is gone. */
+static void bury(struct notary *n)
 {
-    struct report said = {.end = 0};
-    int status = 0;
-    bool heard;
-    pid_t ended;
+    int status;
 
-    *notes = (struct notary_notes){.n = 0};
-    if (n->pid == 0) {
-        return true;
-    }
     close(n->hand);
-    heard = whole_read(n->words, &said, sizeof(said));
     close(n->words);
-    do {
-        ended = waitpid(n->pid, &status, 0);
-    } while (ended < 0 && errno == EINTR);
+    (void)kill(n->pid, SIGKILL);
+    while (waitpid(n->pid, &status, 0) < 0 && errno == EINTR) {
+    }
     n->pid = 0;
+}
+
+bool notary_report(struct notary *n, struct notary_notes *notes,
+                   const char **why)
+{
+    static const struct told what = {.is_report = 1};
+    struct report said = {.n = 0};
+    uint32_t end = 0;
+
+    memset(notes, 0, sizeof(*notes));
     *why = "the process that notes what ranks are refused did not come to its "
            "end";
-    if (!heard || said.end != THE_END || said.notes.n > RECORD_REFUSALS ||
-        ended < 0 || !WIFEXITED(status) ||
-        WEXITSTATUS(status) != EXIT_SUCCESS) {
+    if (n->pid == 0) {
         return false;
     }
-    *notes = said.notes;
+    if (!tell(n, &what) || !whole_read(n->words, &said, sizeof(said)) ||
+        said.n > RECORD_REFUSALS || said.n_ranks > NOTARY_RANKS ||
+        !whole_read(n->words, notes->weight,
+                    said.n_ranks * sizeof(*notes->weight)) ||
+        !whole_read(n->words, notes->told,
+                    said.n_ranks * sizeof(*notes->told)) ||
+        !whole_read(n->words, &end, sizeof(end)) || end != THE_END) {
+        bury(n);
+        memset(notes, 0, sizeof(*notes));
+        return false;
+    }
+    notes->n = said.n;
+    notes->n_ranks = said.n_ranks;
+    memcpy(notes->refusal, said.refusal, sizeof(notes->refusal));
     return true;
+}
+
+bool notary_stop(struct notary *n, struct notary_notes *notes, const char **why)
+{
+    const bool good = notary_report(n, notes, why);
+
+    if (n->pid != 0) {
+        bury(n);
+    }
+    return good;
 }

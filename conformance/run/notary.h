@@ -25,18 +25,23 @@ struct notary {
 };
 
 enum {
-    NOTARY_RANKS = SCALES_RANKS /* at most */
+    NOTARY_RANKS = SCALES_RANKS, /* at most */
+    NOTARY_FOLDERS = 2
 };
 
-/* What it has to know. */
+/* What it has to know of a world's ranks. */
 struct notary_task {
-    const char *const *folders; /* that ranks can write to, up to NULL; NULL:
-                                   nobody asks what lies there */
+    const char *const *folders; /* that ranks can write to, up to NULL and
+                                   NOTARY_FOLDERS; NULL: nobody asks what lies
+                                   there */
     const char *record;         /* where records go; NULL: nowhere */
 };
 
 /* Before the ranks are started. False: there is no room for it. */
 bool notary_start(struct notary *n, const struct notary_task *task);
+/* The same, of one that has reported: another world's ranks are to come. False:
+ * there is none any more. */
+bool notary_go_on(struct notary *n, const struct notary_task *task);
 /* In a rank, while it still can: makes its line and its pipe. */
 bool notary_make_line(struct notary *n);
 /* And then: `rank` is told by the descriptor `listener`, which is closed here,
@@ -46,14 +51,17 @@ bool notary_hand_over(struct notary *n, uint32_t rank, int listener);
  * weighed (scales.h), and what was told to have been communicated (scribe.h).
  */
 struct notary_notes {
-    uint32_t n;
+    uint32_t n, n_ranks;
     struct record_refusal refusal[RECORD_REFUSALS];
     struct record_weight weight[NOTARY_RANKS];
     struct scribe_told told[NOTARY_RANKS];
 };
 
-/* When all ranks have ended. False: it did not come to its end, whoever ended
- * it, and nothing is known of what ranks were refused; *why says so. */
+/* When all ranks have ended. False: it has ended, whoever ended it, and nothing
+ * is known of what ranks were refused; *why says so. */
+bool notary_report(struct notary *n, struct notary_notes *notes,
+                   const char **why);
+/* The same, and it is the last time. */
 bool notary_stop(struct notary *n, struct notary_notes *notes,
                  const char **why);
 

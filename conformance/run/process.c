@@ -115,7 +115,7 @@ static uint32_t count_shared_mappings(int *why)
     return n;
 }
 
-int process_look(struct process_view *out)
+int process_look(struct process_view *out, enum process_ways ways)
 {
     struct rusage children = {0};
     int why = 0;
@@ -125,7 +125,12 @@ int process_look(struct process_view *out)
     if (getrusage(RUSAGE_CHILDREN, &children) == 0 && children.ru_maxrss > 0) {
         out->child_bytes = (uint64_t)children.ru_maxrss * 1024;
     }
-    out->channels = count_descriptors(&why) + count_shared_mappings(&why);
+    if (ways != PROCESS_NO_WAYS) {
+        out->channels = count_descriptors(&why);
+    }
+    if (ways == PROCESS_ALL_WAYS) {
+        out->channels += count_shared_mappings(&why);
+    }
     return why;
 }
 

@@ -18,8 +18,16 @@ struct process_view {
                               * without those of a GPU's driver */
 };
 
+/* How much is asked for. */
+enum process_ways {
+    PROCESS_NO_WAYS,     /* memory alone */
+    PROCESS_DESCRIPTORS, /* where the kernel refuses mappings that are shared
+                            (rank_limits.h), there is none to be found */
+    PROCESS_ALL_WAYS
+};
+
 /* Reads /proc/self. 0, or errno: a part could not be read, and stays 0. */
-int process_look(struct process_view *out);
+int process_look(struct process_view *out, enum process_ways ways);
 
 /* What was resident before does not count any more: opening a GPU takes more
  * for a moment than it keeps. No effect where the kernel has no such thing. */

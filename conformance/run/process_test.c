@@ -25,7 +25,7 @@ static uint32_t channels(void)
 {
     struct process_view view;
 
-    process_look(&view);
+    process_look(&view, PROCESS_ALL_WAYS);
     return view.channels;
 }
 
@@ -55,6 +55,8 @@ static void test_files(void **state)
 {
     uint32_t before = channels();
     int fd = memfd_create("process-test", MFD_CLOEXEC);
+    struct process_view view;
+    uint32_t shared;
     char *p;
 
     (void)state;
@@ -65,7 +67,15 @@ static void test_files(void **state)
     assert_int_equal(channels(), before + 2);
     assert_int_equal(mprotect(p + PAGE, PAGE, PROT_NONE), 0);
     assert_int_equal(channels(), before + 2);
+    process_look(&view, PROCESS_DESCRIPTORS);
+    shared = channels() - view.channels;
+    assert_true(shared >= 1);
+    process_look(&view, PROCESS_NO_WAYS);
+    assert_int_equal(view.channels, 0);
+    assert_true(view.resident_bytes > 0);
     munmap(p, 3 * PAGE);
+    process_look(&view, PROCESS_DESCRIPTORS);
+    assert_int_equal(channels() - view.channels, shared - 1);
     close(fd);
     assert_int_equal(channels(), before);
 }
@@ -129,13 +139,13 @@ static void test_peak(void **state)
     (void)state;
     memset(p, 1, BYTES);
     munmap(p, BYTES);
-    process_look(&before);
+    process_look(&before, PROCESS_ALL_WAYS);
     assert_true(before.peak_bytes >= BYTES);
     if (access("/proc/self/clear_refs", W_OK) != 0) {
         skip();
     }
     process_forget_peak();
-    process_look(&after);
+    process_look(&after, PROCESS_ALL_WAYS);
     assert_true(after.peak_bytes < after.resident_bytes + BYTES / 2);
 }
 
@@ -174,7 +184,7 @@ static void test_children(void **state)
     assert_true(orphans_are_there());
     orphans_end();
     assert_false(orphans_are_there());
-    process_look(&view);
+    process_look(&view, PROCESS_ALL_WAYS);
     assert_true(view.child_bytes >= BYTES);
 }
 
@@ -191,13 +201,13 @@ static void test_touched(void **state)
 
     (void)state;
     assert_ptr_not_equal(p, MAP_FAILED);
-    process_look(&before);
+    process_look(&before, PROCESS_ALL_WAYS);
     process_touch(p, bytes);
-    process_look(&after);
+    process_look(&after, PROCESS_ALL_WAYS);
     assert_in_range(after.resident_bytes, before.resident_bytes + bytes - more,
                     before.resident_bytes + bytes + more);
     memset(p, 1, bytes);
-    process_look(&before);
+    process_look(&before, PROCESS_ALL_WAYS);
     assert_in_range(before.resident_bytes, after.resident_bytes - more,
                     after.resident_bytes + more);
     munmap(p, bytes);

@@ -96,6 +96,7 @@ int rank_body_run(void *context, struct world_rank *rank)
         if (!limits_enter(b->notary, rank->rank, b->folders, &why)) {
             return is_not_isolated(rank, why);
         }
+        d.limited = true;
         d.line = b->notary->line;
         crossing.line = b->notary->line;
         crossing.pipe = b->notary->pipe;

@@ -91,21 +91,27 @@ static int try_without(long (*attempt)(void))
     return wait_for(pid);
 }
 
-static int try_within(long (*attempt)(void), struct notary_notes *notes)
+static int try_beside(struct notary *n, uint32_t rank, long (*attempt)(void))
 {
     const char *const own[] = {folder, NULL};
     const char *why = NULL;
+    const pid_t pid = fork();
+
+    if (pid == 0) {
+        _exit(limits_enter(n, rank, own, &why) ? judge_attempt(attempt())
+                                               : UNLIMITED);
+    }
+    return wait_for(pid);
+}
+
+static int try_within(long (*attempt)(void), struct notary_notes *notes)
+{
+    const char *why = NULL;
     struct notary n;
     int came_to;
-    pid_t pid;
 
     assert_true(notary_start(&n, &(struct notary_task){.record = NULL}));
-    pid = fork();
-    if (pid == 0) {
-        _exit(limits_enter(&n, 0, own, &why) ? judge_attempt(attempt())
-                                             : UNLIMITED);
-    }
-    came_to = wait_for(pid);
+    came_to = try_beside(&n, 0, attempt);
     assert_true(notary_stop(&n, notes, &why));
     return came_to;
 }
@@ -345,6 +351,32 @@ static void a_notary_that_has_died_says_so(void **state)
     assert_int_equal(notes.n, 0);
 }
 
+/* Of another world's ranks: nothing of the first's is said once more. */
+static void a_notary_goes_on(void **state)
+{
+    const struct notary_task task = {.record = NULL};
+    struct notary_notes notes;
+    struct notary n;
+    const char *why = NULL;
+
+    (void)state;
+    assert_true(notary_start(&n, &task));
+    assert_int_equal(try_beside(&n, 2, ask_parent), REFUSED);
+    assert_true(notary_report(&n, &notes, &why));
+    assert_int_equal(notes.n, 1);
+    assert_int_equal(notes.n_ranks, 3);
+    assert_int_equal(notes.refusal[0].rank, 2);
+    assert_true(notary_go_on(&n, &task));
+    assert_int_equal(try_beside(&n, 0, write_here), DONE);
+    assert_true(notary_report(&n, &notes, &why));
+    assert_int_equal(notes.n, 0);
+    assert_int_equal(notes.n_ranks, 1);
+    assert_int_equal(kill(n.pid, SIGKILL), 0);
+    assert_false(notary_report(&n, &notes, &why));
+    assert_false(notary_go_on(&n, &task));
+    assert_false(notary_report(&n, &notes, &why));
+}
+
 static void calls_of_other_programs_have_no_names(void **state)
 {
     const uint64_t argument[6] = {1, 2, 3, 4, 5, 6};
@@ -370,6 +402,7 @@ int main(void)
         cmocka_unit_test(nothing_elsewhere_is_cut),
         cmocka_unit_test(signals_stay_within_where_the_kernel_says_so),
         cmocka_unit_test(a_notary_that_has_died_says_so),
+        cmocka_unit_test(a_notary_goes_on),
         cmocka_unit_test(calls_of_other_programs_have_no_names),
     };
     const char *lacking = limits_lacking();

@@ -38,10 +38,16 @@ enum {
     SCOPE_SIGNAL = 2
 };
 
+/* Asked once: each rule depends on it. */
 static long kernel_version(void)
 {
-    return syscall(SYS_landlock_create_ruleset, NULL, (size_t)0,
-                   LANDLOCK_CREATE_RULESET_VERSION);
+    static long version;
+
+    if (version == 0) {
+        version = syscall(SYS_landlock_create_ruleset, NULL, (size_t)0,
+                          LANDLOCK_CREATE_RULESET_VERSION);
+    }
+    return version;
 }
 
 /* All that this kernel can refuse, as far as is known here; 0: it cannot. */

@@ -70,7 +70,9 @@ struct record_hosted recorder_hosted(struct recorder *r);
 int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
                     uint32_t module);
 
-/* Freed blocks are not held back any more: each byte counts. */
+/* Freed blocks are not held back any more: each byte counts, and no value does.
+ * What the model would compute is not, and is 0; each block has its pages all
+ * the same, since it is filled. */
 void recorder_hold_nothing(struct recorder *r);
 /* RLIMIT_DATA grows and shrinks by what the model allocates and frees. */
 void recorder_give_room(struct recorder *r, bool gives);

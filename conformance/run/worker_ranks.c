@@ -87,10 +87,11 @@ static void restore_limits(struct worker_ranks *w)
 }
 
 /* Ranks that are processes have ended; what they left behind has not. Where
- * the worker is the first process of its namespace that is all the rest. */
+ * the worker is the first process of its namespace that is all the rest. Where
+ * ranks are isolated they have started none. */
 static void end_leftovers(struct worker_ranks *w)
 {
-    if (w->o->world == WORLD_MPI) {
+    if (w->o->world == WORLD_MPI || w->isolate) {
         return;
     }
     if (getpid() == 1) {
@@ -113,13 +114,12 @@ static void account(struct worker_ranks *w, const struct notary_notes *notes)
 }
 
 /* The first ones of a case, in whichever of its worlds. */
-static void note_refusals(struct worker_ranks *w, struct notary *notary,
-                          bool crosses)
+static void note_refusals(struct worker_ranks *w, bool crosses)
 {
     struct notary_notes notes;
     const char *why;
 
-    if (!notary_stop(notary, &notes, &why)) {
+    if (!notary_report(&w->notary, &notes, &why)) {
         w->unknown = why;
     }
     memcpy(w->weight, notes.weight, sizeof(w->weight));
@@ -154,27 +154,36 @@ static int run_ranks(struct worker_ranks *w, uint32_t kind,
     return status;
 }
 
+/* One process for all worlds: to start it takes longer than a small case has
+ * to tell. */
+static bool have_notary(struct worker_ranks *w)
+{
+    const struct notary_task task = {w->folders, w->record};
+
+    return notary_go_on(&w->notary, &task) || notary_start(&w->notary, &task);
+}
+
 int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
                      const struct fsdp_mesh *mesh, struct rank_body *b,
                      struct world_result *ends, struct fsdp_error *error)
 {
-    struct notary notary = {.pid = 0};
     int status;
 
     b->o = w->o;
     b->folders = w->folders;
-    if (w->isolate &&
-        !notary_start(&notary, &(struct notary_task){w->folders, w->record})) {
+    if (w->isolate && !have_notary(w)) {
         (void)snprintf(error->message, sizeof(error->message),
                        "no process could be started beside the ranks");
         return FSDP_ERR_NOMEM;
     }
-    b->notary = w->isolate ? &notary : NULL;
+    b->notary = w->isolate ? &w->notary : NULL;
     b->crosses =
         w->crosses && b->d->directory && b->d->purpose == DRIVE_TO_RECORD;
     b->loads = w->isolate && engine_is_path(w->o->engine);
     status = run_ranks(w, kind, mesh, b, ends, error);
-    note_refusals(w, &notary, b->crosses);
+    if (w->isolate) {
+        note_refusals(w, b->crosses);
+    }
     end_leftovers(w);
     return status;
 }

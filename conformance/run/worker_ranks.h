@@ -30,7 +30,8 @@ struct worker_ranks {
     /* In the one that was recorded, by rank; if `counted`. */
     bool counted;
     struct record_account account[NOTARY_RANKS];
-    const char *unknown; /* NULL, or why it is not known what these are */
+    struct notary notary; /* pid 0: none has been started, or it is lost */
+    const char *unknown;  /* NULL, or why it is not known what these are */
 };
 
 /* Before an engine is loaded. */
