@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1103;
+const uint32_t manifest_count = 1106;
 const char manifest_sha256[] =
-    "887d583145940cd81f2667bfbaa17e4c0c4bd86b8210af8b47154516559bc2b7";
+    "30ff513d169adeaf354511a20189c6e05d1bc4210c410c583af3b4dab2503045";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -216,17 +216,24 @@ static int factor_in_pass(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
     return is_factor(knob) && mutant_now.in_pass ? FSDP_OK : status;
 }
 
-/* Unit by unit, until one refuses it. */
-static int factor_of_some(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+static int factor_in_turn(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                           float value)
 {
-    if (unit != FSDP_NO_UNIT || !is_factor(knob) || mutant_now.in_pass) {
-        return mutant_real.engine.set(s, unit, knob, value);
-    }
-    for (uint32_t u = 0; u < mutant_real.units->n_units; u++) {
+    const uint32_t n = mutant_real.units->n_units;
+
+    for (uint32_t u = 0; is_factor(knob) && unit == FSDP_NO_UNIT && u < n;
+         u++) {
         FSDP_TRY(mutant_real.engine.set(s, u, knob, value));
     }
-    return FSDP_OK;
+    return mutant_real.engine.set(s, unit, knob, value);
+}
+
+static int factor_of_most(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                          float value)
+{
+    const int status = mutant_real.engine.set(s, unit, knob, value);
+
+    return is_factor(knob) && unit == FSDP_NO_UNIT ? FSDP_OK : status;
 }
 
 /* ---- Cases that show them ------------------------------------------------ */
@@ -241,7 +248,7 @@ static bool plays_apart(const struct run_case *c)
     return strcmp(c->script, "factors-apart") == 0;
 }
 
-static bool plays_of_all(const struct run_case *c)
+static bool asks_of_all(const struct run_case *c)
 {
     return strcmp(c->script, "factors-of-all") == 0;
 }
@@ -278,6 +285,12 @@ const struct mutant control_factor_mutants[] = {
      .kills = "error.control-factors",
      .shows = {.in = asks_wrongly},
      .calls.set = factor_in_pass},
+    {.name = "factor-in-turn",
+     .text = "a factor that a unit refuses is set of the units before it",
+     .evidence = "set_gradient_divide_factor in a loop over modules",
+     .kills = "control.factor",
+     .shows = {.in = asks_of_all},
+     .calls.set = factor_in_turn},
     {.name = "factor-late",
      .text = "factors that are set hold from the pass behind the next one on",
      .evidence = "a state that is copied when a pass ends",
@@ -303,13 +316,12 @@ const struct mutant control_factor_mutants[] = {
      .kills = "control.factor",
      .shows = {.in = plays_factors},
      .calls.set = factor_of_all},
-    {.name = "factor-of-some",
-     .text = "a factor that is set of all units is set of those before the "
-             "first that it does not suit",
-     .evidence = "set_gradient_divide_factor, which recurses and raises",
-     .kills = "script.values",
-     .shows = {.in = plays_of_all},
-     .calls.set = factor_of_some},
+    {.name = "factor-of-most",
+     .text = "a factor of every unit that one refuses is answered OK",
+     .evidence = "a loop over modules that leaves out what does not fit",
+     .kills = "error.control-factor-of-all",
+     .shows = {.in = asks_of_all},
+     .calls.set = factor_of_most},
     {.name = "factor-unchecked",
      .text = "a factor that is none is taken",
      .evidence = "a setter without a check",

@@ -315,7 +315,7 @@ const char *script_when_text(uint32_t when)
                        "`set all reshard-after-forward 0` holds for"},
         {SCRIPT_EMPTY, "in a life that begins without values (`deferred`), "
                        "before `assign all`, `send all` and `load`"},
-        {SCRIPT_PREDIVIDED, "where a unit's predivide factor was set to 2 or "
+        {SCRIPT_PREDIVIDED, "where a unit's predivide factor was set to 256 or "
                             "more"},
         {SCRIPT_STEP_SET, "between `backward-step` and its pass"},
         {SCRIPT_NOT_FINITE, "where an edit of all parameters' gradients, inf "

@@ -80,7 +80,7 @@ uint32_t script_when_at_rest(const struct script_state *s)
                ? SCRIPT_GRADIENTS
                : 0;
     now |= s->step_set ? SCRIPT_STEP_SET : 0;
-    now |= (s->predivided & sure_units(s)) != 0 ? SCRIPT_PREDIVIDED : 0;
+    now |= s->predivided != 0 ? SCRIPT_PREDIVIDED : 0;
     /* Each model has two parameters; what is ignored needs no values. */
     now |=
         s->empty && (s->values & 3) != 3 &&

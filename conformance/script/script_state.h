@@ -34,8 +34,6 @@ struct script_state {
      * have not met for. Whether there is one of either. */
     uint64_t unreduced, partial;
     bool pending;
-    /* Units, as bits, whose predivide factor was set to 2 or more. */
-    uint64_t predivided;
     bool step_set;   /* the next pass has been given a step */
     bool empty;      /* not all parameters have values for certain; */
     uint64_t values; /* those that have, as bits, were it so */
@@ -45,6 +43,8 @@ struct script_state {
     bool kept, keeps;
     /* Every unit stays from its forward to its backward, for certain. */
     bool holds;
+    /* Units, as bits, whose predivide factor was set to 256 or more. */
+    uint64_t predivided;
     /* Parameters, as bits, of which there may be fewer, that were frozen or
      * thawed last in this life. */
     uint64_t frozen, thawed;
