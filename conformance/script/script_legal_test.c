@@ -18,6 +18,7 @@
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define TREE        "mlp.seed.natural.full-shard.k4.flat.layer.tree.s.sgd"
 #define RANK        "mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd"
+#define TIES        "graph.ties.natural.full-shard.k1.flat.drawn.rank.s.sgd.seed360376"
 #define HYBRID      "mlp.seed.natural.hybrid-shard.k4r2.flat."
 
 /* A sequence for training has 8 points here, for evaluation 4. */
@@ -320,6 +321,10 @@ static const struct {
      "nothing says"},
     {HYBRID "whole.rank.s.sgd",
      "set all all-reduce 0; pass 0.0; ! step-with-partials", NULL},
+    /* Parameter 4 is another name of one, under which it is saved. */
+    {TIES, "save a sharded; wait a; again renamed 3; ! load-renamed", NULL},
+    {TIES, "save a sharded; wait a; again renamed 4; ! load-renamed",
+     "nothing says"},
 };
 
 static void test_worlds(void **state)

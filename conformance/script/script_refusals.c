@@ -42,6 +42,14 @@ static bool has_some(const struct script_state *s, uint64_t units)
                                 : units == UINT64_MAX;
 }
 
+/* Whether the parameter that has another name, from 1, is saved by its name:
+ * what is tied to another one is not. */
+static bool is_saved(const struct script_state *s, uint32_t renamed)
+{
+    return renamed == 0 || !s->s->has_case ||
+           script_original(&s->s->c, renamed - 1) == renamed - 1;
+}
+
 /* Why the whole checkpoint a must be refused: there is one reason, or of
  * several the one that is found first. */
 static uint32_t of_slot(const struct script_state *s)
@@ -52,6 +60,9 @@ static uint32_t of_slot(const struct script_state *s)
     const bool has_parameters = (what & FSDP_SAVE_PARAMETERS) != 0;
     const bool all = (~what & tensors) == 0 && s->slot[0].dtype == 0;
 
+    if (!is_saved(s, s->slot[0].renamed) || !is_saved(s, s->renamed)) {
+        return 0;
+    }
     if (s->slot[0].renamed != s->renamed) {
         return s->slot[0].local                 ? 0
                : !has_parameters                ? SCRIPT_PARTS
