@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1106;
+const uint32_t manifest_count = 1108;
 const char manifest_sha256[] =
-    "30ff513d169adeaf354511a20189c6e05d1bc4210c410c583af3b4dab2503045";
+    "0eb3fb82388948c8e774f3dbd70070b49ab55eea5d48b80d46df602d697ab578";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
