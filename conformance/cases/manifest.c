@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1098;
+const uint32_t manifest_count = 1099;
 const char manifest_sha256[] =
-    "53622f7932aac729bc4ba6f6a7e12cc8778fb39f8eebe3c2c518bb7a490353b1";
+    "b915ba5c51c227aa9cde5242e1930d5f87e76aca3e8f41bc34e67db6f9873931";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
