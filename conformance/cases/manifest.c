@@ -18,7 +18,7 @@
 
 const uint32_t manifest_count = 1099;
 const char manifest_sha256[] =
-    "b915ba5c51c227aa9cde5242e1930d5f87e76aca3e8f41bc34e67db6f9873931";
+    "54c417dbb20f7679c7fcbeb9cbf84e184e5c0a374fac172c09bd8ba83297144a";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
