@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1108;
+const uint32_t manifest_count = 1109;
 const char manifest_sha256[] =
-    "0eb3fb82388948c8e774f3dbd70070b49ab55eea5d48b80d46df602d697ab578";
+    "d5ca079169f79637510c6b094a7c869a0cf61c2f348f859a03c946c71a59755f";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

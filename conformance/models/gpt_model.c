@@ -16,6 +16,7 @@
  * 2, 3, 4 and 7.
  * "tall": "tiny" with one block more, for the slope of memory.
  * "tied": "odd", but the head's weight is the embedding of bytes.
+ * "deep": of more than 64 layers, each of few elements.
  * "bench": 3.3 million elements, "124m": 122, "1b": 1212 million, for
  * measurements alone: no case names them, nor one of another number of blocks.
  */
@@ -27,9 +28,10 @@ static const struct gpt_size sizes[] = {
     {"tall", 20, 2, 16, 3, false},     {"small", 64, 4, 64, 4, false},
     {"bench", 256, 8, 128, 4, false},  {"124m", 768, 12, 1024, 17, false},
     {"1b", 2048, 32, 1024, 24, false}, {"tied", 5, 1, 31, 2, true},
+    {"deep", 3, 1, 7, 16, false},
 };
-const char *const gpt_size_names[] = {"odd",   "tiny", "tall",
-                                      "small", "tied", NULL};
+const char *const gpt_size_names[] = {"odd",  "tiny", "tall", "small",
+                                      "tied", "deep", NULL};
 const char *const lora_size_names[] = {"odd", "small", NULL};
 
 /* What stands behind "-": a number of blocks. */

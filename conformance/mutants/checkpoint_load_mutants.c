@@ -90,6 +90,15 @@ static int extra_dropped_find(struct fsdp_sharded *s, const char *name,
                : mutant_real.engine.loaded_extra(s, name, data, bytes);
 }
 
+static int reshards_first(struct fsdp_sharded *s, const char *directory)
+{
+    for (uint32_t u = 0; !mutant_now.in_pass && u < mutant_real.units->n_units;
+         u++) {
+        FSDP_TRY(mutant_real.engine.reshard(s, u));
+    }
+    return mutant_real.engine.load(s, directory);
+}
+
 static bool refuses_loads(const struct run_case *c)
 {
     return strcmp(c->script, "load-refused") == 0;
@@ -383,6 +392,12 @@ const struct mutant checkpoint_load_mutants[] = {
      .shows = {.in = mutant_resume},
      .loaded = checkpoint_padding_saved},
     /* The bias correction of Adam begins anew after a load. */
+    {.name = "checkpoint-reshards-first",
+     .text = "a load that is refused has ended unsharded copies that were kept",
+     .evidence = "a loader that makes room before it looks at what there is",
+     .kills = "control.reshard-backward script.rest",
+     .shows = {.in = refuses_loads},
+     .calls.load = reshards_first},
     {.name = "checkpoint-step-lost",
      .text = "the running products of the betas are not part of a checkpoint",
      .evidence = "deepspeedai/DeepSpeed#4396",

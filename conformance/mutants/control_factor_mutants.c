@@ -236,6 +236,23 @@ static int factor_of_most(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
     return is_factor(knob) && unit == FSDP_NO_UNIT ? FSDP_OK : status;
 }
 
+/* Of all of them, a word of 64 bits has room for 64. */
+static int set_by_word(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                       float value)
+{
+    enum {
+        BITS = 64
+    };
+
+    if (unit != FSDP_NO_UNIT) {
+        return mutant_real.engine.set(s, unit, knob, value);
+    }
+    for (uint32_t u = 0; u < mutant_real.units->n_units && u < BITS; u++) {
+        FSDP_TRY(mutant_real.engine.set(s, u, knob, value));
+    }
+    return FSDP_OK;
+}
+
 /* ---- Cases that show them ------------------------------------------------ */
 
 static bool plays_factors(const struct run_case *c)
@@ -251,6 +268,11 @@ static bool plays_apart(const struct run_case *c)
 static bool asks_of_all(const struct run_case *c)
 {
     return strcmp(c->script, "factors-of-all") == 0;
+}
+
+static bool has_many_units(const struct run_case *c)
+{
+    return strcmp(c->script, "many-units") == 0;
 }
 
 static bool asks_wrongly(const struct run_case *c)
@@ -322,6 +344,12 @@ const struct mutant control_factor_mutants[] = {
      .kills = "error.control-factor-of-all",
      .shows = {.in = asks_of_all},
      .calls.set = factor_of_most},
+    {.name = "factor-by-word",
+     .text = "what is set of all units is set of the first 64",
+     .evidence = "units that are bits of an integer",
+     .kills = "control.factor control.reshard-forward",
+     .shows = {.in = has_many_units},
+     .calls.set = set_by_word},
     {.name = "factor-unchecked",
      .text = "a factor that is none is taken",
      .evidence = "a setter without a check",
