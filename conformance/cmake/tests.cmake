@@ -529,7 +529,8 @@ foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
         deepspeed-zero3 pytorch-fsdp2-mixed pytorch-fsdp1-mixed
         pytorch-fsdp2-more pytorch-fsdp1-more fairscale-fsdp-more
         deepspeed-zero3-more pytorch-fsdp2-values pytorch-fsdp1-values
-        pytorch-fsdp2-later pytorch-fsdp1-later
+        pytorch-fsdp2-later pytorch-fsdp1-later fairscale-fsdp-later
+        deepspeed-zero3-later
         pytorch-fsdp2-saved pytorch-fsdp2-through
         pytorch-fsdp1-saved pytorch-fsdp1-through fairscale-fsdp-saved
         fairscale-fsdp-through deepspeed-zero3-saved deepspeed-zero3-through)
@@ -542,13 +543,16 @@ endforeach()
 # Their bundles, and the page that is made of them.
 add_test(NAME results.page COMMAND ${here}/tools/adapters/results_page
     $<TARGET_FILE:fsdp-cts> --check)
+add_test(NAME results.capabilities
+    COMMAND ${here}/tools/adapters/capabilities_test.sh
+    $<TARGET_FILE:fsdp-cts>)
 add_test(NAME results.releases COMMAND ${here}/tools/adapters/results_page
     $<TARGET_FILE:fsdp-cts> --check --releases)
 add_test(NAME results.faults COMMAND ${here}/tools/adapters/faults_page
     $<TARGET_FILE:fsdp-cts> --check)
 add_test(NAME results.bad COMMAND ${here}/tools/adapters/faults_page
     $<TARGET_FILE:fsdp-cts> --check --bad)
-set_tests_properties(results.page results.releases results.faults results.bad
+set_tests_properties(results.page results.capabilities results.releases results.faults results.bad
     PROPERTIES LABELS conformance TIMEOUT 300)
 add_test(NAME releases.stand-ins
     COMMAND ${here}/tools/adapters/releases/stand_ins_test.sh)

@@ -228,7 +228,7 @@ class Zero3(Engine):
         "fold-any", "workload-mlp", "workload-linear", "wrap-layer",
         "frozen", "recompute",
         "bf16", "precision-bf16", "precision-bf16r",
-        "save-sharded", "save-full", "load",
+        "save-sharded", "save-full", "load", "buffers",
         *MEASURED,
     ]
     engine = inner = weights = None

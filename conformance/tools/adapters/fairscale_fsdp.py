@@ -16,7 +16,7 @@ from fairscale.nn import FullyShardedDataParallel as Fsdp
 
 from adapter_checkpoint import by_parameter, kind_of
 from adapter_memory import STAGING, owned_by_flat, states_of
-from adapter_models import STATES
+from adapter_models import STATES, weights_of
 from adapter_ranks import main
 from adapter_torch import Engine, dtypes_of, pieces_of_flat
 from flat_faults import FlatFaults
@@ -128,13 +128,15 @@ class Local:
         models, metadata, optimizers = zip(*(
             torch.load(f"{folder}-{rank}", weights_only=False)
             for rank in range(life.case.ranks)))
+        buffers = metadata[0]["buffer_names"]
+        own = [name for name in models[0] if name not in buffers]
         wholes = [models, *(
             [{name: state[key] for name, state in
-              zip(model, optimizer["state"].values())}
-             for model, optimizer in zip(models, optimizers)]
+              zip(own, optimizer["state"].values())}
+             for optimizer in optimizers]
             for key in STATES[life.case.optimizer])]
-        wholes = [Fsdp.consolidate_shard_weights(whole, metadata)
-                  for whole in wholes]
+        wholes = [Fsdp.consolidate_shard_weights(
+            whole, metadata, with_module_buffers=False) for whole in wholes]
         return {p: [whole[name] for whole in wholes]
                 for name, p in life.names.items()}
 
@@ -158,7 +160,7 @@ class FairScale(Engine):
         "frozen", "thaw", "shared", "recompute", "scripts",
         # Pending sums have the dtype of parameters.
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-fp16",
-        "save-full", "save-local", "load",
+        "save-full", "save-local", "load", "assign", "buffers",
         *MEASURED,
     ]
 
@@ -216,6 +218,12 @@ class FairScale(Engine):
 
     def summon(self, life):
         return life.model.summon_full_params()
+
+    def assign(self, life, values):
+        with life.model.summon_full_params(), torch.no_grad():
+            weights = weights_of(life.model)
+            for p, value in values.items():
+                weights[p].copy_(value)
 
     # What of it is live.
 
