@@ -142,6 +142,12 @@ class Case:
     def is_frozen(self, parameter):
         return self.parameters[parameter].get("frozen", False)
 
+    def has_backward(self, module):
+        """Of a module that lies behind nothing that is trained when a life
+        begins it has none, whatever is thawed."""
+        return any(not self.is_frozen(p) and said["module"] <= module
+                   for p, said in enumerate(self.parameters))
+
     def is_ignored(self, parameter):
         return self.parameters[parameter].get("ignored", False)
 

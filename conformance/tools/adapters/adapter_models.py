@@ -75,13 +75,14 @@ class Leaf(nn.Module):
                     requires_grad=not case.is_frozen(p))
             setattr(self, attribute, made[case.original(p)])
         self.buffered = buffers_of(self, case, module)
+        self.constant = not case.has_backward(module)
 
     def take(self, attribute):
         """A parameter as the forward sees it, seen by the record too. Models
         widen what has 16 bits: see the specification, Mixed precision."""
         attribute = self.called.get(attribute, attribute)
         w = self.look.weight(self.index[attribute], getattr(self, attribute))
-        return w.float()
+        return (w.detach() if self.constant else w).float()
 
     def affine(self, x, name):
         y = x @ self.take(name + "_weight") + self.take(name + "_bias")

@@ -4,6 +4,7 @@
 import contextlib
 import inspect
 import math
+import re
 import sys
 import warnings
 import weakref
@@ -163,8 +164,7 @@ class Fsdp1(Engine):
         (use_orig_params); others do as the option says."""
         kinds = {p["decays"] for p in case.parameters}
         units = {m["unit"] for m in case.modules if m["unit"] != "none"}
-        turns = case.script_text and "freeze" in case.script_text and \
-            "freeze all" not in case.script_text
+        turns = re.search(r"\b(freeze|thaw) \d", case.script_text or "")
         mixed = any(case.is_mixed(u) or turns and
                     len(case.parameters_of(u)) > 1 for u in units)
         return self.use_orig_params == "always" or \

@@ -426,7 +426,8 @@ class Fsdp2(Engine):
         look, real = life.look, _state_dict_utils._broadcast_tensors
 
         def send(whole, own, keys, *args):
-            look.unit = life.case.unit_of(life.names[keys[0]])
+            p = life.names.get(keys[0])  # none of a buffer
+            look.unit = "none" if p is None else life.case.unit_of(p)
             real(whole, own, keys, *args)
             look.unit = "none"
 

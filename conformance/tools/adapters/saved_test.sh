@@ -147,7 +147,8 @@ if [ "$engine" = pytorch_fsdp2 ] && [ -z "${3-}" ]; then
     fi
 fi
 # Parts, also of the local form and with another name; one slot in two forms;
-# what was shown by `unshard` is given back, which gathers (docs/results.md).
+# what was shown by `unshard` is given back, which gathers (docs/results.md);
+# what is thawed in a frozen beginning has no backward.
 if [ "$engine" = pytorch_fsdp1 ] && [ -z "${3-}" ]; then
     cat >"$folder/script" <<'END'
 script 1
@@ -163,6 +164,7 @@ save a sharded of parameters
 wait a
 unshard
 reshard
+thaw 1
 pass 1.0 s
 step lr 0.01
 zero
@@ -174,7 +176,7 @@ look
 save a full
 wait a
 END
-    id=$begin.k2.flat.layer.rank.s.adamw
+    id=mlp.seed.natural.full-shard.k2.flat.layer.rank.s.momentum.frozen-body
     "$cts" run --adapter "$python -W ignore $here/$engine.py --unmeasured" \
         --case "$id" --script "$folder/script" --partial-ok --quiet \
         --report "$folder/parts" >"$folder/out" 2>&1
