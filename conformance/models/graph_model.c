@@ -115,7 +115,7 @@ uint32_t graph_sequence(const struct graph *g, uint32_t which,
     const bool train = which == FSDP_SEQUENCE_TRAIN;
     const uint32_t in = train ? GRAPH_TRAIN : GRAPH_EVAL;
     uint32_t n = forward(g, in, false, point, module);
-    uint32_t call[GRAPH_CALLS];
+    uint32_t call[GRAPH_CALLS] = {0};
     uint32_t calls = leaf_calls(g, n, point, module, call);
     uint32_t back[2][GRAPH_POINTS];
     uint32_t n_back = train ? forward(g, in, true, back[0], back[1]) : 0;
@@ -126,7 +126,8 @@ uint32_t graph_sequence(const struct graph *g, uint32_t which,
         const bool begins = back[0][n_back] == FSDP_POST_FORWARD;
 
         if (begins && graph_is_leaf(g, m)) {
-            const uint32_t at = last_call(call, calls, m) - 1;
+            const uint32_t last = last_call(call, calls, m);
+            const uint32_t at = last > 0 ? last - 1 : 0;
             const uint32_t checkpoint = workload_checkpoint(recompute, at);
 
             if (checkpoint != 0 && checkpoint != done) {
