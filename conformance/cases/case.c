@@ -171,6 +171,12 @@ bool case_is_tied(const struct run_case *c)
             (c->size[0] == 't' || c->size[0] == 'b'));
 }
 
+bool case_recomputes_alone(const struct run_case *c)
+{
+    return strcmp(c->workload, "graph") == 0 &&
+           c->recompute == WORKLOAD_RECOMPUTE_PAIR;
+}
+
 uint32_t case_offload_of_unit(const struct run_case *c, uint32_t unit)
 {
     static const uint32_t less[] = {0, 2,

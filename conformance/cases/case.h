@@ -267,6 +267,9 @@ uint32_t case_shard_degree(const struct run_case *c);
 
 /* Whether parameters of its model are tied. */
 bool case_is_tied(const struct run_case *c);
+/* What has no backward may be recomputed, in a window of its own: then what is
+ * reduced and stepped depends on what is recomputed. */
+bool case_recomputes_alone(const struct run_case *c);
 
 /* Whether its model has buffers. */
 bool case_has_buffers(const struct run_case *c);

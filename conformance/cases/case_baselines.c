@@ -36,7 +36,9 @@ int case_baselines(const struct case_list *cases, struct case_list *out)
             plain.scenario != CASE_GROUPS && !case_is_script(&plain)) {
             plain.scenario = CASE_TRAIN; /* what the key stands for */
         }
-        plain.recompute = WORKLOAD_KEEPS;   /* nor does it stand for this, */
+        if (!case_recomputes_alone(&plain)) {
+            plain.recompute = WORKLOAD_KEEPS; /* nor does it stand for this, */
+        }
         plain.offload = CASE_NOT_OFFLOADED; /* or for this */
         out->c[out->n++] = plain;
     }

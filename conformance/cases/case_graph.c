@@ -265,6 +265,9 @@ static void draw_units(uint64_t seed, struct run_case *out)
     if (below(&d, 8) == 0) {
         c.wrap = CASE_WRAP_SCATTER;
     }
+    if (below(&d, 2) == 0 && c.recompute != WORKLOAD_KEEPS) {
+        c.recompute = WORKLOAD_RECOMPUTE_PAIR;
+    }
     if (!case_is_script(&c) || has_what_scripts_name(&c)) {
         *out = c;
     }

@@ -162,6 +162,9 @@ uint32_t case_graph_claims(const struct run_case *c,
     } else if (!is_mirrored(&forward, &backward)) {
         list[n++] = "graph-one-way";
     }
+    if (case_recomputes_alone(c)) {
+        list[n++] = "graph-pairs";
+    }
     if (has_many_uses(&g)) {
         list[n++] = "graph-many-uses";
     }

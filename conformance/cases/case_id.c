@@ -312,6 +312,9 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
     if (c->factors != CASE_USUAL_FACTORS) {
         id_add(&out, ".%s", named(case_factors_name(c->factors)));
     }
+    if (case_recomputes_alone(c)) {
+        id_add(&out, ".%s", named(case_recompute_name(c->recompute)));
+    }
     if (c->scenario == CASE_EVAL) {
         id_add(&out, ".eval");
     }

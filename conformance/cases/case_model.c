@@ -192,7 +192,8 @@ static int describe(const struct run_case *c, const char *text,
                       workload->name, case_data_name(c->data));
     }
     if (c->recompute != WORKLOAD_KEEPS &&
-        (workload->recomputes & (1u << c->recompute)) == 0) {
+        ((workload->recomputes | workload->recomputes_too) &
+         (1u << c->recompute)) == 0) {
         return refuse(error, FSDP_ERR_INVALID, "workload %s has no %s",
                       workload->name, case_recompute_name(c->recompute));
     }

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1090;
+const uint32_t manifest_count = 1094;
 const char manifest_sha256[] =
-    "19a70987e21935a7d0633aec946b2b73c594a16e92cc6326e9b75f07a8552339";
+    "cabcf33b84ad55961e731fcdc40731bf4e16a9e54c3f8a7d83b201c865ac380c";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -133,6 +133,7 @@ static int graph_begin(struct workload_run *run, uint32_t rank, uint32_t step,
     struct compute *c = &run->compute;
 
     run->depth = 0;
+    run->recomputed = GRAPH_CALLS;
     run->microbatch = microbatch;
     FSDP_TRY(compute_begin(c));
     graph_data(m, step,
@@ -210,21 +211,39 @@ static int forward_leaf(struct workload_run *run, uint32_t module)
     return compute_scale(&run->compute, n, 0.5f, to);
 }
 
-/* The module's last call whose backward is still to come: its backward is
- * next. */
-static int recompute_leaf(struct workload_run *run, uint32_t module)
+/* The last call below n that has a backward; n: none has. */
+static uint32_t last_with_backward(const struct workload_run *run, uint32_t n)
 {
-    uint32_t i = run->depth;
+    const struct graph *g = &run->model->graph;
+    uint32_t i = n;
 
-    while (i > 0 && run->kept[i - 1].module != module) {
+    while (i > 0 && g->module[run->kept[i - 1].module].detached) {
         i--;
     }
-    if (i == 0) {
+    return i > 0 ? i - 1 : n;
+}
+
+/* Of the checkpoint of the call whose backward is next: its calls in turn, also
+ * those that have no backward. */
+static int recompute_leaf(struct workload_run *run, uint32_t module)
+{
+    const uint32_t next = last_with_backward(run, run->depth);
+    const uint32_t checkpoint = checkpoint_of(run, next);
+    uint32_t i = run->recomputed;
+
+    if (i >= run->depth || checkpoint_of(run, i) != checkpoint) {
+        for (i = 0; i < run->depth && checkpoint_of(run, i) != checkpoint;) {
+            i++;
+        }
+    }
+    if (next == run->depth || i >= run->depth ||
+        run->kept[i].module != module) {
         return batch_fail(run->compute.error, FSDP_ERR_INTERNAL, "graph",
                           "a recomputation without its forward");
     }
-    compute_enter(&run->compute, checkpoint_of(run, i - 1));
-    return apply(run, &run->kept[i - 1], run->f);
+    run->recomputed = i + 1;
+    compute_enter(&run->compute, checkpoint);
+    return apply(run, &run->kept[i], run->f);
 }
 
 static int forward_block(struct workload_run *run, uint32_t module)
@@ -267,6 +286,7 @@ static int backward_leaf(struct workload_run *run, uint32_t module)
     const uint64_t n = run->rows * graph_width(run);
     struct compute *c = &run->compute;
     const struct graph_kept *k;
+    uint32_t next;
 
     /* Calls without a backward, which came later, halve what flows by. */
     do {
@@ -278,7 +298,11 @@ static int backward_leaf(struct workload_run *run, uint32_t module)
         FSDP_TRY(compute_scale(c, n, 0.5f, run->dy));
     } while (k->module != module);
     FSDP_TRY(graph_derive(run, k));
-    compute_leave(c, checkpoint_of(run, run->depth));
+    next = last_with_backward(run, run->depth);
+    if (next == run->depth ||
+        checkpoint_of(run, next) != checkpoint_of(run, run->depth)) {
+        compute_leave(c, checkpoint_of(run, run->depth));
+    }
     return compute_add(c, n, run->dy, run->f, run->dy);
 }
 
@@ -410,6 +434,7 @@ const struct workload workload_graph = {
                1u << WORKLOAD_FROZEN_MATRICES | 1u << WORKLOAD_FROZEN_BODY,
     .recomputes =
         1u << WORKLOAD_RECOMPUTE_AROUND | 1u << WORKLOAD_RECOMPUTE_HALF,
+    .recomputes_too = 1u << WORKLOAD_RECOMPUTE_PAIR,
     .describe = graph_describe,
     .release = graph_release,
     .wrap = graph_wrap,

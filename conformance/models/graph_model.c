@@ -91,6 +91,23 @@ static uint32_t last_call(const uint32_t *call, uint32_t n, uint32_t module)
     return n;
 }
 
+/* The points of the recomputed calls of a checkpoint; returns how many there
+ * are now. */
+static uint32_t add_recomputed(const uint32_t *call, uint32_t calls,
+                               uint32_t recompute, uint32_t checkpoint,
+                               uint32_t n, uint32_t *point, uint32_t *module)
+{
+    for (uint32_t i = 0; i < calls; i++) {
+        if (workload_checkpoint(recompute, i) == checkpoint) {
+            point[n] = FSDP_PRE_RECOMPUTE;
+            module[n++] = call[i];
+            point[n] = FSDP_POST_RECOMPUTE;
+            module[n++] = call[i];
+        }
+    }
+    return n;
+}
+
 uint32_t graph_sequence(const struct graph *g, uint32_t which,
                         uint32_t recompute, uint32_t point[GRAPH_POINTS],
                         uint32_t module[GRAPH_POINTS])
@@ -98,23 +115,27 @@ uint32_t graph_sequence(const struct graph *g, uint32_t which,
     const bool train = which == FSDP_SEQUENCE_TRAIN;
     const uint32_t in = train ? GRAPH_TRAIN : GRAPH_EVAL;
     uint32_t n = forward(g, in, false, point, module);
-    uint32_t call[GRAPH_CALLS];
+    uint32_t call[GRAPH_CALLS] = {0};
     uint32_t calls = leaf_calls(g, n, point, module, call);
     uint32_t back[2][GRAPH_POINTS];
     uint32_t n_back = train ? forward(g, in, true, back[0], back[1]) : 0;
+    uint32_t done = 0; /* checkpoints are met from the last to the first */
 
     while (n_back-- > 0) {
         const uint32_t m = back[1][n_back];
         const bool begins = back[0][n_back] == FSDP_POST_FORWARD;
 
         if (begins && graph_is_leaf(g, m)) {
-            calls = last_call(call, calls, m) - 1;
-            if (workload_checkpoint(recompute, calls) != 0) {
-                point[n] = FSDP_PRE_RECOMPUTE;
-                module[n++] = m;
-                point[n] = FSDP_POST_RECOMPUTE;
-                module[n++] = m;
+            const uint32_t last = last_call(call, calls, m);
+            const uint32_t at = last > 0 ? last - 1 : 0;
+            const uint32_t checkpoint = workload_checkpoint(recompute, at);
+
+            if (checkpoint != 0 && checkpoint != done) {
+                done = checkpoint;
+                n = add_recomputed(call, calls, recompute, checkpoint, n, point,
+                                   module);
             }
+            calls = at;
         }
         point[n] = begins ? FSDP_PRE_BACKWARD : FSDP_POST_BACKWARD;
         module[n++] = m;

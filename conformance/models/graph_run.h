@@ -29,6 +29,7 @@ struct workload_run {
     float *host; /* input, target, zeros */
     struct graph_kept kept[GRAPH_CALLS + 1];
     uint32_t depth;
+    uint32_t recomputed; /* the call that is recomputed next, if any */
     float *x0, *target, *added, *y, *dout, *dy, *f, *wide, *row_loss, *scrap;
 };
 

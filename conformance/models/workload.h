@@ -80,6 +80,7 @@ struct workload {
     bool any_size;            /* `describe` knows more, and copies the name */
     uint32_t data_kinds;      /* bit (1 << enum workload_data) set: offered */
     uint32_t recomputes;      /* (1 << enum workload_recompute): also offered */
+    uint32_t recomputes_too;  /* and these, which drawn scripts do not have */
     uint32_t freezes;         /* (1 << enum workload_frozen): also offered */
 
     /* Describes the model. INVALID: the config does not fit (names what). */

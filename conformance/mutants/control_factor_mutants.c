@@ -216,6 +216,26 @@ static int factor_in_pass(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
     return is_factor(knob) && mutant_now.in_pass ? FSDP_OK : status;
 }
 
+static int factor_in_turn(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                          float value)
+{
+    const uint32_t n = mutant_real.units->n_units;
+
+    for (uint32_t u = 0; is_factor(knob) && unit == FSDP_NO_UNIT && u < n;
+         u++) {
+        FSDP_TRY(mutant_real.engine.set(s, u, knob, value));
+    }
+    return mutant_real.engine.set(s, unit, knob, value);
+}
+
+static int factor_of_most(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                          float value)
+{
+    const int status = mutant_real.engine.set(s, unit, knob, value);
+
+    return is_factor(knob) && unit == FSDP_NO_UNIT ? FSDP_OK : status;
+}
+
 /* ---- Cases that show them ------------------------------------------------ */
 
 static bool plays_factors(const struct run_case *c)
@@ -226,6 +246,11 @@ static bool plays_factors(const struct run_case *c)
 static bool plays_apart(const struct run_case *c)
 {
     return strcmp(c->script, "factors-apart") == 0;
+}
+
+static bool asks_of_all(const struct run_case *c)
+{
+    return strcmp(c->script, "factors-of-all") == 0;
 }
 
 static bool asks_wrongly(const struct run_case *c)
@@ -260,6 +285,12 @@ const struct mutant control_factor_mutants[] = {
      .kills = "error.control-factors",
      .shows = {.in = asks_wrongly},
      .calls.set = factor_in_pass},
+    {.name = "factor-in-turn",
+     .text = "a factor that a unit refuses is set of the units before it",
+     .evidence = "set_gradient_divide_factor in a loop over modules",
+     .kills = "control.factor",
+     .shows = {.in = asks_of_all},
+     .calls.set = factor_in_turn},
     {.name = "factor-late",
      .text = "factors that are set hold from the pass behind the next one on",
      .evidence = "a state that is copied when a pass ends",
@@ -285,6 +316,12 @@ const struct mutant control_factor_mutants[] = {
      .kills = "control.factor",
      .shows = {.in = plays_factors},
      .calls.set = factor_of_all},
+    {.name = "factor-of-most",
+     .text = "a factor of every unit that one refuses is answered OK",
+     .evidence = "a loop over modules that leaves out what does not fit",
+     .kills = "error.control-factor-of-all",
+     .shows = {.in = asks_of_all},
+     .calls.set = factor_of_most},
     {.name = "factor-unchecked",
      .text = "a factor that is none is taken",
      .evidence = "a setter without a check",

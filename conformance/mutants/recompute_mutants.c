@@ -32,6 +32,16 @@ static _Thread_local struct {
     uint32_t point[MOST_SEQUENCES][MOST_POINTS];
 } told;
 
+static void tell(const struct fsdp_model *model)
+{
+    told.model = *model;
+    told.model.sequence = told.pointer;
+    for (uint32_t s = 0; s < model->n_sequences && s < MOST_SEQUENCES; s++) {
+        told.sequence[s] = *model->sequence[s];
+        told.pointer[s] = &told.sequence[s];
+    }
+}
+
 static uint32_t as_forward(uint32_t point)
 {
     return point == FSDP_PRE_RECOMPUTE    ? FSDP_PRE_FORWARD
@@ -45,11 +55,8 @@ static int counts_as_forward_shard(const struct fsdp_env *env,
                                    const struct fsdp_options *options,
                                    struct fsdp_sharded **out)
 {
-    told.model = *model;
-    told.model.sequence = told.pointer;
+    tell(model);
     for (uint32_t s = 0; s < model->n_sequences && s < MOST_SEQUENCES; s++) {
-        told.sequence[s] = *model->sequence[s];
-        told.pointer[s] = &told.sequence[s];
         for (uint32_t i = 0; i < model->sequence[s]->n && i < MOST_POINTS;
              i++) {
             told.point[s][i] = as_forward(model->sequence[s]->point[i]);
@@ -63,6 +70,69 @@ static int counts_as_forward_at(struct fsdp_sharded *s, uint32_t point,
                                 uint32_t index)
 {
     return mutant_real.engine.at(s, as_forward(point), index);
+}
+
+/* ---- And of a recompute more, behind the backward -------------------------
+ */
+
+static _Thread_local uint32_t module[MOST_POINTS];
+static _Thread_local uint32_t alone; /* a module; FSDP_NO_UNIT: there is none */
+
+/* That is recomputed, and has no backward. */
+static uint32_t recomputed_alone(const struct fsdp_sequence *q)
+{
+    for (uint32_t i = 0; i < q->n; i++) {
+        bool is = q->point[i] == FSDP_PRE_RECOMPUTE;
+
+        for (uint32_t j = 0; is && j < q->n; j++) {
+            is = q->module[j] != q->module[i] ||
+                 q->point[j] != FSDP_PRE_BACKWARD;
+        }
+        if (is) {
+            return q->module[i];
+        }
+    }
+    return FSDP_NO_UNIT;
+}
+
+static int window_goes_on_shard(const struct fsdp_env *env,
+                                const struct fsdp_model *model,
+                                const struct fsdp_units *units,
+                                const struct fsdp_options *options,
+                                struct fsdp_sharded **out)
+{
+    struct fsdp_sequence *q = &told.sequence[FSDP_SEQUENCE_TRAIN];
+
+    tell(model);
+    alone = q->n + 2 <= MOST_POINTS ? recomputed_alone(q) : FSDP_NO_UNIT;
+    if (alone != FSDP_NO_UNIT) {
+        memcpy(told.point[0], q->point, q->n * sizeof(*q->point));
+        memcpy(module, q->module, q->n * sizeof(*q->module));
+        for (uint32_t i = 0; i < 2; i++, q->n++) {
+            told.point[0][q->n] =
+                i == 0 ? FSDP_PRE_RECOMPUTE : FSDP_POST_RECOMPUTE;
+            module[q->n] = alone;
+        }
+        q->point = told.point[0];
+        q->module = module;
+    }
+    return mutant_real.engine.shard(env, &told.model, units, options, out);
+}
+
+static int window_goes_on_at(struct fsdp_sharded *s, uint32_t point,
+                             uint32_t index)
+{
+    if (point == FSDP_END && index == FSDP_SEQUENCE_TRAIN &&
+        alone != FSDP_NO_UNIT) {
+        FSDP_TRY(mutant_real.engine.at(s, FSDP_PRE_RECOMPUTE, alone));
+        FSDP_TRY(mutant_real.engine.at(s, FSDP_POST_RECOMPUTE, alone));
+    }
+    return mutant_real.engine.at(s, point, index);
+}
+
+static bool recomputes_alone(const struct run_case *c)
+{
+    return case_recomputes_alone(c) && c->layout == FSDP_LAYOUT_FLAT;
 }
 
 /* ---- Memory that recompute was to save ---------------------------------- */
@@ -117,6 +187,14 @@ const struct mutant recompute_mutants[] = {
      .kills = "comm.all-gather-count recompute.same-collectives",
      .shows = {.in = recomputes, .n_cases = 2},
      .calls = {.shard = counts_as_forward_shard, .at = counts_as_forward_at}},
+    {.name = "recompute-ends-no-window",
+     .text = "a window whose last point is one of a recompute goes on to the "
+             "end of the pass",
+     .evidence = "microsoft/DeepSpeed#8130: what is gathered for a recompute "
+                 "waits for a backward",
+     .kills = "comm.order memory.peak-total",
+     .shows = {.in = recomputes_alone},
+     .calls = {.shard = window_goes_on_shard, .at = window_goes_on_at}},
     {.name = "recompute-gathers-twice",
      .text = "a unit is gathered twice for its recompute",
      .evidence = "pytorch/pytorch, FSDP1 with a checkpoint over several units",

@@ -16,12 +16,21 @@ static const struct script_action *action_at(const struct expect *e, uint32_t i)
     return e->event[i].action;
 }
 
-static bool turns(const struct script_action *a, uint32_t u)
+/* It says factors of units; one of all that is refused turns none. */
+static bool says_factor(const struct script_action *a)
 {
-    return script_sets_factor(a) && (a->unit == u || a->unit == FSDP_NO_UNIT);
+    return script_sets_factor(a) || (a->verb == SCRIPT_WRONG &&
+                                     a->call == SCRIPT_CALL_SET_DIVIDE_OF_ALL);
 }
 
-/* Whether a factor of unit u was turned in the life that action i is in. */
+static bool turns(const struct script_action *a, uint32_t u)
+{
+    return says_factor(a) &&
+           (a->verb == SCRIPT_WRONG || a->unit == u || a->unit == FSDP_NO_UNIT);
+}
+
+/* Whether a factor of unit u was turned, or was to be, in the life that action
+ * i is in. */
 static bool is_turned(const struct expect *e, uint32_t i, uint32_t u)
 {
     while (i-- > 0 && action_at(e, i)->verb != SCRIPT_AGAIN) {
@@ -40,7 +49,7 @@ static bool shows(const struct expect *e, uint32_t i, uint32_t u)
 
     return before && action_at(e, i)->verb == SCRIPT_LOOK &&
            ((before->verb == SCRIPT_PASS && before->ending == SCRIPT_WHOLE) ||
-            script_sets_factor(before)) &&
+            says_factor(before)) &&
            is_turned(e, i, u);
 }
 
@@ -126,11 +135,16 @@ static bool asks(const struct expect *e)
     return all;
 }
 
+static bool asks_of_all(const struct expect *e)
+{
+    return script_action_asks(e, SCRIPT_CALL_SET_DIVIDE_OF_ALL);
+}
+
 const struct requirement control_factor_requirements[] = {
     {.id = "control.factor",
      .text = "Gradients of a unit are divided by the factors that were set "
-             "last before the pass that reduces them; what was reduced before "
-             "stays as it is.",
+             "last before the pass that reduces them, whatever was refused "
+             "since; what was reduced before stays as it is.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_REDUCE,
@@ -161,5 +175,17 @@ const struct requirement control_factor_requirements[] = {
                  {"set-predivide-infinite", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
                  {"set-predivide-tiny", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
                  {"set-factor-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    /* And control.factor tells of the units before it. */
+    {.id = "error.control-factor-of-all",
+     .text = "A factor that is set for every unit is refused as INVALID where "
+             "one unit's gradients would be multiplied by what is not finite.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "factor-controls",
+     .applies = asks_of_all,
+     .check = &check_answers_named,
+     .answers = {{"set-divide-of-all", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
     {0},
 };

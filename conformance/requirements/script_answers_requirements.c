@@ -185,6 +185,7 @@ const struct requirement script_answers_requirements[] = {
      .general = true,
      .needs = "run.completes error.step-scale error.control-in-pass "
               "error.control-arguments error.control-factors "
+              "error.control-factor-of-all "
               "error.step-with-partials "
               "error.step-with-unit-pending error.clip-with-partials "
               "error.reshard-in-window error.by-hand-arguments error.freeze "

@@ -93,7 +93,7 @@ int play_by_hand(struct driver *x, uint32_t verb, uint32_t unit);
 int play_wrong_set(struct driver *x, const struct play_wrong *how, int *status);
 int play_wrong_set_unit(struct driver *x, int *status);
 int play_wrong_set_knob(struct driver *x, int *status);
-/* Of the last unit, whose number and knob the message has to say. */
+/* Of the last unit, whose number and knob the message has to say; or of all. */
 int play_wrong_factor(struct driver *x, const struct play_wrong *how,
                       int *status);
 /* Of the first unit; of one that there is not; of the one that computes. */

@@ -95,9 +95,11 @@ int play_wrong_factor(struct driver *x, const struct play_wrong *how,
                       int *status)
 {
     const uint32_t last = x->units->n_units - 1;
+    const bool of_all = how->unit == FSDP_NO_UNIT;
 
-    FSDP_TRY(set(x, last, how->knob, how->value, status));
-    FSDP_TRY(play_refused_by_number(x, "unnamed-unit", last, *status));
+    FSDP_TRY(set(x, of_all ? how->unit : last, how->knob, how->value, status));
+    FSDP_TRY(of_all ? FSDP_OK
+                    : play_refused_by_number(x, "unnamed-unit", last, *status));
     return play_refused_by_number(x, "unnamed-unit", how->knob, *status);
 }
 

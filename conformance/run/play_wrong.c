@@ -403,6 +403,11 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_SET_PREDIVIDE_TINY] = {.with = play_wrong_factor,
                                         .knob = FSDP_KNOB_PREDIVIDE_FACTOR,
                                         .value = 0x1p-140f},
+    /* Which, times 256, is not finite, and by itself is. */
+    [SCRIPT_CALL_SET_DIVIDE_OF_ALL] = {.with = play_wrong_factor,
+                                       .unit = FSDP_NO_UNIT,
+                                       .knob = FSDP_KNOB_DIVIDE_FACTOR,
+                                       .value = 0x1p-120f},
     [SCRIPT_CALL_SET_FACTOR_IN_PASS] = {.with = play_wrong_set,
                                         .unit = FSDP_NO_UNIT,
                                         .knob = FSDP_KNOB_DIVIDE_FACTOR,

@@ -269,6 +269,7 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
                                          SCRIPT_IS_A_MISMATCH},
     [SCRIPT_CALL_SEND_LENIENCY] = {"send-leniency", SCRIPT_AT_REST,
                                    SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_SET_DIVIDE_OF_ALL] = {"set-divide-of-all", SCRIPT_PREDIVIDED},
 };
 
 bool script_is_wrong(const struct script_inside *in)
@@ -314,6 +315,8 @@ const char *script_when_text(uint32_t when)
                        "`set all reshard-after-forward 0` holds for"},
         {SCRIPT_EMPTY, "in a life that begins without values (`deferred`), "
                        "before `assign all`, `send all` and `load`"},
+        {SCRIPT_PREDIVIDED, "where a unit's predivide factor was set to 256 or "
+                            "more"},
         {SCRIPT_STEP_SET, "between `backward-step` and its pass"},
         {SCRIPT_NOT_FINITE, "where an edit of all parameters' gradients, inf "
                             "or nan, has been reduced"},

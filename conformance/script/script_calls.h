@@ -38,9 +38,11 @@ enum script_when {
     SCRIPT_PARTS = 2097152,   /* at rest; the whole checkpoint a has no
                                  parameters */
     SCRIPT_ROUNDED = 4194304, /* at rest; it has them rounded */
-    SCRIPT_HOLDS = 131072,    /* half way through a training pass in which all
-                                 units stay from their forward to their
-                                 backward */
+    SCRIPT_PREDIVIDED = 8388608, /* at rest; a unit's predivide factor was set
+                                    to 256 or more */
+    SCRIPT_HOLDS = 131072, /* half way through a training pass in which all
+                              units stay from their forward to their
+                              backward */
 };
 /* Statuses with which a call may be refused. */
 enum script_refusal {

@@ -281,6 +281,7 @@ static const struct {
     {SCRIPT_ROUNDED, "checkpoint a is rounded"},
     {SCRIPT_EMPTY, "without values"},
     {SCRIPT_STEP_SET, "a step is set"},
+    {SCRIPT_PREDIVIDED, "predivided by 256 or more"},
     {SCRIPT_OPEN_ALL, "unsharded"},
     {SCRIPT_IN_PASS, "in a pass"},
     {SCRIPT_AT_START, "at its start"},

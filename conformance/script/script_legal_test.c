@@ -164,6 +164,15 @@ static const struct {
     {"summon 0; ! summon-while-open", "nothing says"},
     {"! set-divide-to-zero; ! set-predivide-tiny; ! set-factor-in-pass",
      "nothing says"},
+    {"set 1 predivide-factor 256; ! set-divide-of-all", NULL},
+    {"set all predivide-factor 256; set 1 predivide-factor 1; "
+     "! set-divide-of-all",
+     NULL},
+    {"set 1 predivide-factor 256; set all predivide-factor 255; "
+     "! set-divide-of-all",
+     "256 or more"},
+    {"set 1 predivide-factor 256; again; ! set-divide-of-all", "256 or more"},
+    {"set 1 divide-factor 256; ! set-divide-of-all", "256 or more"},
     {"set all reshard-after-forward 0; pass 0.0 at 1/2 ! reshard-kept", NULL},
     {"set all reshard-after-forward 0; eval 0.0 at 1/2 ! reshard-kept",
      "nothing says"},

@@ -78,6 +78,7 @@ uint32_t script_when_at_rest(const struct script_state *s)
                ? SCRIPT_GRADIENTS
                : 0;
     now |= s->step_set ? SCRIPT_STEP_SET : 0;
+    now |= s->predivided != 0 ? SCRIPT_PREDIVIDED : 0;
     /* Each model has two parameters. */
     now |= s->empty && (s->values & 3) != 3 ? SCRIPT_EMPTY : 0;
     now |= s->saving != SCRIPT_NO_SLOT ? SCRIPT_SAVING : SCRIPT_IDLE;

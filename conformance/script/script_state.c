@@ -34,7 +34,7 @@ static void begin_life(struct script_state *s)
     s->left_open = s->open_all = false;
     s->no_sync = s->no_all_reduce = 0;
     s->kept = s->keeps = s->holds = false;
-    s->frozen = s->thawed = 0;
+    s->frozen = s->thawed = s->predivided = 0;
     s->step_set = s->summoned = false;
     s->empty = s->s->deferred;
     s->values = 0;
@@ -310,6 +310,7 @@ static void walk_set(struct script_state *s, const struct script_action *a)
     uint64_t *of = a->knob == FSDP_KNOB_GRADIENT_SYNC ? &s->no_sync
                    : a->knob == FSDP_KNOB_ALL_REDUCE  ? &s->no_all_reduce
                                                       : NULL;
+    const bool divides = a->value >= 256.0f;
 
     assert(a->unit == FSDP_NO_UNIT || a->unit < SCRIPT_MAX_UNITS);
     if (of) {
@@ -318,6 +319,9 @@ static void walk_set(struct script_state *s, const struct script_action *a)
         s->keeps = a->value == 0.0f || (s->keeps && a->unit != FSDP_NO_UNIT);
     } else if (a->knob == FSDP_KNOB_RESHARD_AFTER_FORWARD) {
         s->holds = a->value == 0.0f && (s->holds || a->unit == FSDP_NO_UNIT);
+    } else if (a->knob == FSDP_KNOB_PREDIVIDE_FACTOR) {
+        s->predivided =
+            divides ? s->predivided | units : s->predivided & ~units;
     }
 }
 

@@ -43,6 +43,8 @@ struct script_state {
     bool kept, keeps;
     /* Every unit stays from its forward to its backward, for certain. */
     bool holds;
+    uint64_t predivided; /* units whose predivide factor was set to 256 at least
+                          */
     /* Parameters, as bits, of which there may be fewer, that were frozen or
      * thawed last in this life. */
     uint64_t frozen, thawed;

@@ -63,14 +63,16 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
 {
     s->next++;
-    if (point == FSDP_PRE_BACKWARD) {
-        s->in_backward[module] = true;
+    if (point == FSDP_PRE_BACKWARD || point == FSDP_POST_BACKWARD) {
+        s->in_backward[module] = point == FSDP_PRE_BACKWARD;
+    }
+    /* What is recomputed belongs to the backward, and has no gradient. */
+    if (point == FSDP_PRE_BACKWARD || point == FSDP_PRE_RECOMPUTE) {
         for (uint32_t u = 0; u < s->units->n_units; u++) {
             s->touched[u] = s->touched[u] || unsharded_is_of(s, module, u);
             s->backwards[u] = s->backwards[u] || unsharded_is_of(s, module, u);
         }
-    } else if (point == FSDP_POST_BACKWARD) {
-        s->in_backward[module] = false;
+    } else if (point == FSDP_POST_BACKWARD || point == FSDP_POST_RECOMPUTE) {
         return unsharded_take_gradients(s, module);
     }
     return FSDP_OK;

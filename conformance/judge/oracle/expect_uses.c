@@ -42,7 +42,8 @@ void expect_find_trained(struct expect *e, const uint8_t *idle)
     }
     for (uint32_t i = 0; i < s->n; i++) {
         if (s->module[i] >= e->model->n_modules ||
-            s->point[i] != FSDP_PRE_BACKWARD) {
+            (s->point[i] != FSDP_PRE_BACKWARD &&
+             s->point[i] != FSDP_PRE_RECOMPUTE)) {
             continue;
         }
         for (uint32_t u = 0; u < e->units->n_units; u++) {
