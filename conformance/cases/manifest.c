@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1094;
+const uint32_t manifest_count = 1095;
 const char manifest_sha256[] =
-    "cabcf33b84ad55961e731fcdc40731bf4e16a9e54c3f8a7d83b201c865ac380c";
+    "c6276f95195396dd56fd398fc0171a9ed4e34b91c32471ca932ab70d0b0249bb";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

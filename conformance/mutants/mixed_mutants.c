@@ -286,6 +286,27 @@ static void reduces_in_bf16(struct fsdp_options *o)
     o->reduce_dtype = FSDP_DTYPE_BF16;
 }
 
+/* What one replica has summed is rounded before it meets the others'. */
+static int rounded_between(void *self, struct fsdp_stream *stream,
+                           const struct fsdp_collective *c)
+{
+    float *const x = c->kind == FSDP_ALL_REDUCE ? c->out : NULL;
+    float value;
+
+    (void)self;
+    for (uint64_t i = 0; x && i < c->n; i++) {
+        FSDP_TRY(mutant_get(stream, x + i, 1, &value));
+        value = fsdp_round(FSDP_DTYPE_BF16, value);
+        FSDP_TRY(mutant_put(stream, &value, 1, x + i));
+    }
+    return mutant_communicate(stream, c);
+}
+
+static bool meets_in_f32(const struct run_case *c)
+{
+    return is_plain(c, CASE_BF16) && c->replicas > 1 && c->replicas < c->ranks;
+}
+
 const struct mutant mixed_mutants[] = {
     {.name = "mixed-accumulate-in-param-dtype",
      .text = "microbatches add up in 16 bits where float32 was asked for",
@@ -396,6 +417,13 @@ const struct mutant mixed_mutants[] = {
      .kills = "mixed.shard-gradient",
      .shows = {.in = adds_up_shards, .mixed = true},
      .device = {.run = shard_gradient_bf16}},
+    {.name = "mixed-rounded-between",
+     .text = "what goes into the all-reduce over replicas is rounded to the "
+             "parameter dtype",
+     .evidence = "pytorch/pytorch#190626: a HYBRID_SHARD's second reduction",
+     .kills = "mixed.sum",
+     .shows = {.in = meets_in_f32, .mixed = true},
+     .comm.run = rounded_between},
     {.name = "mixed-sum-each",
      .text = "each sum is rounded to bf16 where float32 was asked for",
      .evidence = "the sum of most libraries, and not that of all",

@@ -208,6 +208,14 @@ static int scale_skip_decays(struct fsdp_sharded *s, struct fsdp_step *how)
     return mutant_real.engine.step(s, &own);
 }
 
+/* They were unscaled in place, and then looked at. */
+static int scale_skip_unscales(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(mutant_real.engine.step(s, how));
+    factor = how->inverse_scale;
+    return how->found_inf ? mutant_each_piece(s, scale_piece) : FSDP_OK;
+}
+
 static int scale_found_and_stepped(struct fsdp_sharded *s,
                                    struct fsdp_step *how)
 {
@@ -276,6 +284,12 @@ const struct mutant scale_mutants[] = {
      .kills = "scale.skip-changes-nothing",
      .shows = {.in = plays_adamw},
      .calls.step = scale_skip_decays},
+    {.name = "scale-skip-unscales",
+     .text = "the gradients of a step that is skipped have been unscaled",
+     .evidence = "pytorch/pytorch#97415: unscaled in place, then looked at",
+     .kills = "scale.skip-changes-nothing",
+     .shows = {.in = plays_adamw},
+     .calls.step = scale_skip_unscales},
     {.name = "scale-unchecked",
      .text = "a step by an inverse_scale that is none answers OK",
      .evidence = "a scale of zero, whose inverse nobody looks at",

@@ -275,6 +275,13 @@ static bool kept_of_part(const struct expect *e, const struct record *r,
 
     earlier.step = part->step - 2;
     own.own = true;
+    if (e->event[part->step].reduced[part->unit] &&
+        expect_is_trainable(expect_at(e, part->step), part->parameter) &&
+        !compare_equal(e, &own, RECORD_REDUCED,
+                       compare_values(r, RECORD_REDUCED, part),
+                       compare_values(r, RECORD_REDUCED, &earlier), f)) {
+        return false;
+    }
     for (uint32_t k = 0;
          k < n_stages(expect_at(e, part->step), part->parameter); k++) {
         if (!compare_equal(e, &own, stages[k],
@@ -470,8 +477,8 @@ const struct requirement scale_requirements[] = {
      .holds = unscaled_once_holds,
      .spoil = unscaled_once_spoil},
     {.id = "scale.skip-changes-nothing",
-     .text = "A step that has found an infinity leaves weights and states as "
-             "they were, bit for bit.",
+     .text = "A step that has found an infinity leaves weights, states and "
+             "gradients as they were, bit for bit.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_STEP,

@@ -198,7 +198,7 @@ static struct expect_dtypes dtypes_of(const struct expect *e, uint32_t u)
 {
     const struct fsdp_options *o = &e->options;
     const struct fsdp_units *n = e->units;
-    struct expect_dtypes d;
+    struct expect_dtypes d = {.between = FSDP_DTYPE_NONE};
 
     d.param = own_dtype(n->param_dtype, u, o->param_dtype, FSDP_DTYPE_F32);
     d.reduce = own_dtype(n->reduce_dtype, u, o->reduce_dtype, FSDP_DTYPE_F32);

@@ -21,6 +21,9 @@ enum expect_profile {
  * FSDP_DTYPE_NONE. */
 struct expect_dtypes {
     uint32_t param, grad, accumulate, reduce, sum;
+    /* Of a replay with a mistake: what each replica's sum is rounded to before
+     * replicas meet. FSDP_DTYPE_NONE: to nothing. */
+    uint32_t between;
 };
 
 /* What a gradient is multiplied by: before it is sent, in the dtype in which

@@ -49,6 +49,9 @@ static float fold_mesh(const struct expect *e, const struct expect_dtypes *d,
     for (uint32_t r = 0; r < e->replicas; r++) {
         replica[r] = fold_group(e->c->fold, d, x + (size_t)r * e->shards,
                                 e->shards, shard_owner);
+        if (d->between != FSDP_DTYPE_NONE) {
+            replica[r] = fsdp_round(d->between, replica[r]);
+        }
     }
     return fold_group(e->c->fold, d, replica, e->replicas, replica_owner);
 }

@@ -288,11 +288,11 @@ static void each_rounding_to_16_bits_has_its_eps(void **state)
     assert_true(bounds_narrow(&x->e) == 0.0);
     assert_true(bounds_relative(&x->e, 3) == 4.0 * float32);
     x->e.unit[0].dtype = (struct expect_dtypes){
-        FSDP_DTYPE_BF16, FSDP_DTYPE_BF16, FSDP_DTYPE_BF16, FSDP_DTYPE_BF16,
-        FSDP_DTYPE_BF16};
+        FSDP_DTYPE_BF16, FSDP_DTYPE_BF16, FSDP_DTYPE_BF16,
+        FSDP_DTYPE_BF16, FSDP_DTYPE_BF16, FSDP_DTYPE_NONE};
     x->e.unit[1].dtype =
         (struct expect_dtypes){FSDP_DTYPE_F16, FSDP_DTYPE_F16, FSDP_DTYPE_F32,
-                               FSDP_DTYPE_F32, FSDP_DTYPE_F32};
+                               FSDP_DTYPE_F32, FSDP_DTYPE_F32, FSDP_DTYPE_NONE};
     assert_true(bounds_narrow(&x->e) ==
                 (2.0 + 1.0 + x->c.microbatches + 2.0 + RANKS) * 0x1p-8 +
                     2.0 * 0x1p-11);

@@ -17,7 +17,7 @@ enum scaling {
 
 struct roundings {
     uint32_t moment;
-    uint32_t accumulate, sent, sum, kept; /* dtypes */
+    uint32_t accumulate, sent, sum, between, kept; /* dtypes */
     bool late; /* sums over microbatches are rounded once, at their end */
     uint32_t scaling;
     const char *words;
@@ -80,6 +80,7 @@ with_mistake(const struct replay_reduction *reduction,
     *unit = reduction->e->unit[reduction->unit];
     unit->dtype.accumulate = how->late ? FSDP_DTYPE_F32 : how->accumulate;
     unit->dtype.sum = how->sum;
+    unit->dtype.between = how->between;
     *e = *reduction->e;
     e->unit = unit;
     x.e = e;
@@ -137,6 +138,12 @@ static uint32_t mistakes(const struct replay_reduction *reduction,
         how[n] = usual;
         how[n].late = true;
         how[n++].words = "microbatches add up in float32 and are rounded once";
+    }
+    if (moment == REPLAY_SUMS) {
+        how[n] = usual;
+        how[n].between = d->param;
+        how[n++].words = "sums over shards were rounded to the parameter dtype "
+                         "before replicas met";
     }
     if (moment == REPLAY_SCALES) {
         how[0] = how[1] = usual;
