@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1095;
+const uint32_t manifest_count = 1097;
 const char manifest_sha256[] =
-    "c6276f95195396dd56fd398fc0171a9ed4e34b91c32471ca932ab70d0b0249bb";
+    "c00ebd2e2ff42358fdf93926b993dc75d4152d4df49f349001e5945c6501675b";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

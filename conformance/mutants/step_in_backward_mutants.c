@@ -51,6 +51,37 @@ static int note_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     return FSDP_OK;
 }
 
+/* What is saved says how many passes had their steps. */
+static _Thread_local uint64_t counted;
+
+static int counts_passes(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+{
+    FSDP_TRY(note_at(s, point, index));
+    counted += point == FSDP_END && now.behind;
+    return FSDP_OK;
+}
+
+static int saves_count(struct fsdp_sharded *s, const struct fsdp_save *how)
+{
+    static const char *const name[] = {"steps"};
+    static const uint64_t bytes[] = {sizeof(counted)};
+    const void *data[] = {&counted};
+    struct fsdp_save own = *how;
+
+    own.what |= FSDP_SAVE_EXTRA;
+    own.n_extra = 1;
+    own.extra_name = name;
+    own.extra_data = data;
+    own.extra_bytes = bytes;
+    return mutant_real.engine.save_begin(s, &own);
+}
+
+static void forget_count(void)
+{
+    forget();
+    counted = 0;
+}
+
 /* ---- Too soon ------------------------------------------------------------ */
 
 /* Ranks meet, and each steps by what it has itself. */
@@ -191,6 +222,11 @@ static bool steps_ahead(const struct run_case *c)
     return strcmp(c->script, "backward-step") == 0 && c->reduces_in_flight > 0;
 }
 
+static bool saves_states(const struct run_case *c)
+{
+    return strcmp(c->script, "backward-step-saved") == 0;
+}
+
 static bool lives(const struct run_case *c)
 {
     return mutant_plays_sharded(c, "backward-step-life");
@@ -230,6 +266,15 @@ const struct mutant step_in_backward_mutants[] = {
      .calls = {.set_step = note_set, .at = note_at},
      .comm.run = step_by_own,
      .forget = forget},
+    {.name = "backward-step-counts-again",
+     .text = "steps in passes are counted once more, by themselves, and saved",
+     .evidence = "a count of steps in a hook of each unit",
+     .kills = "step-in-backward.same-files",
+     .shows = {.in = saves_states},
+     .calls = {.set_step = note_set,
+               .at = counts_passes,
+               .save_begin = saves_count},
+     .forget = forget_count},
     {.name = "backward-step-keeps-copy",
      .text = "a copy that is kept behind a backward outlives the step of its "
              "unit in that backward",

@@ -248,6 +248,22 @@ static bool asks_wrongly(const struct expect *e)
            script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP);
 }
 
+/* What is saved behind such a pass is compared with what was saved. */
+static bool saves_the_same(const struct expect *e)
+{
+    bool steps = false;
+
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        const struct script_action *a = action_at(e, i);
+
+        steps = steps || a->verb == SCRIPT_BACKWARD_STEP;
+        if (steps && a->verb == SCRIPT_WAIT && a->same) {
+            return true;
+        }
+    }
+    return false;
+}
+
 const struct requirement step_in_backward_requirements[] = {
     {.id = "step-in-backward.same-bits",
      .text = "Behind a pass that was given its step, weights and states are "
@@ -263,6 +279,18 @@ const struct requirement step_in_backward_requirements[] = {
      .applies = bits_apply,
      .holds = bits_hold,
      .spoil = bits_spoil},
+    /* How many steps the run has made is in no other place. */
+    {.id = "step-in-backward.same-files",
+     .text = "States that are saved behind passes that were given their steps "
+             "are the same files as those of steps behind passes.",
+     .since = "1.1",
+     .must = 0,
+     .level = LEVEL_STEP,
+     .needs = "run.survives run.ranks-present step-in-backward.same-bits",
+     .claim = "step-in-backward",
+     .applies = saves_the_same,
+     .check = &check_answers,
+     .answers = {{"saved-again", FSDP_OK, FSDP_OK}}},
     /* A gradient that is left there is used again. */
     {.id = "step-in-backward.once",
      .text = "A step behind a pass that was given its step finds no gradient, "
