@@ -448,7 +448,7 @@ foreach(file ${families})
 endforeach()
 # Isolated: command.isolate_test.
 list(FILTER ids EXCLUDE REGEX
-    "^(run\\.no-forbidden-call|comm\\.as-carried|memory\\.(private-.*|bounded))$")
+    "^(run\\.no-forbidden-call|comm\\.(as-carried|carries-.*)|memory\\.(private-.*|bounded))$")
 foreach(id ${ids})
     set(engine ref)
     if(id MATCHES "prefetch|options-ahead|^stream|factors")

@@ -22,6 +22,8 @@ static _Thread_local struct {
     struct kept {
         bool there;
         unsigned char value[KEPT_BYTES];
+        /* By this rank, since the last step and before it. */
+        unsigned char sent[KEPT_BYTES], older[KEPT_BYTES];
     } kept[KEPT];
     uint32_t sent; /* all-gathers */
 } my;
@@ -146,6 +148,94 @@ static int forgets_kept(struct fsdp_sharded *s, struct fsdp_step *how)
     return mutant_real.engine.step(s, how);
 }
 
+/* The first all-gather of a unit since a step is a right one, and is kept; what
+ * is sent in later ones, which bring the same, is nobody's business. */
+static int send_for_show(void *self, struct fsdp_stream *stream,
+                         const struct fsdp_collective *c, bool stale)
+{
+    const uint64_t bytes = c->n * fsdp_dtype_bytes(c->dtype);
+    unsigned char show[KEPT_BYTES] = {0};
+    struct fsdp_collective other = *c;
+    struct kept *const k = &my.kept[c->unit % KEPT];
+    int status;
+
+    if (c->kind != FSDP_ALL_GATHER || c->unit >= KEPT ||
+        bytes * mutant_real.shards > KEPT_BYTES) {
+        return my.below.comm->run(self, stream, c);
+    }
+    if (!k->there) {
+        memcpy(k->older, k->sent, sizeof(k->older));
+        memcpy(k->sent, c->in, bytes);
+        status = my.below.comm->run(self, stream, c);
+        memcpy(k->value, c->out, bytes * mutant_real.shards);
+        k->there = status == FSDP_OK;
+        return status;
+    }
+    if (stale) {
+        memcpy(show, k->older, bytes);
+    }
+    other.in = show;
+    FSDP_TRY(my.below.comm->run(self, stream, &other));
+    memcpy(c->out, k->value, bytes * mutant_real.shards);
+    return FSDP_OK;
+}
+
+static int send_zeros(void *self, struct fsdp_stream *stream,
+                      const struct fsdp_collective *c)
+{
+    return send_for_show(self, stream, c, false);
+}
+
+static int send_stale(void *self, struct fsdp_stream *stream,
+                      const struct fsdp_collective *c)
+{
+    return send_for_show(self, stream, c, true);
+}
+
+static void send_zeros_below(struct fsdp_env *env)
+{
+    keep_below(env);
+    my.wrapped = *env->comm;
+    my.wrapped.run = send_zeros;
+    env->comm = &my.wrapped;
+}
+
+static void send_stale_below(struct fsdp_env *env)
+{
+    send_zeros_below(env);
+    my.wrapped.run = send_stale;
+}
+
+/* Twice of it is exact, and so is half of what comes back. */
+static int send_twice(void *self, struct fsdp_stream *stream,
+                      const struct fsdp_collective *c)
+{
+    const uint64_t n = c->n * mutant_real.shards;
+    float twice[KEPT_BYTES / sizeof(float)];
+    struct fsdp_collective other = *c;
+    float *const back = c->out;
+
+    if (c->kind != FSDP_REDUCE_SCATTER || c->dtype != FSDP_DTYPE_F32 ||
+        n * sizeof(float) > sizeof(twice)) {
+        return my.below.comm->run(self, stream, c);
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        twice[i] = 2.0f * ((const float *)c->in)[i];
+    }
+    other.in = twice;
+    FSDP_TRY(my.below.comm->run(self, stream, &other));
+    for (uint64_t i = 0; i < c->n; i++) {
+        back[i] *= 0.5f;
+    }
+    return FSDP_OK;
+}
+
+static void send_twice_below(struct fsdp_env *env)
+{
+    send_zeros_below(env);
+    my.wrapped.run = send_twice;
+}
+
 /* Each other all-gather goes over the whole world, where that is the same
  * ranks. */
 static int widen_some(void *self, struct fsdp_stream *stream,
@@ -177,6 +267,14 @@ const struct mutant carried_mutants[] = {
      .evidence = "design: who sends to whom is told by the recorder alone",
      UNSEEN,
      .below = widen_some_below},
+    {.name = "carried-gradients-twice",
+     .text = "twice the gradients are sent, and half of what comes back is "
+             "taken",
+     .evidence = "design: what is right by another way than that which is "
+                 "recorded",
+     .kills = "comm.carries-gradients",
+     .shows = {.in = mutant_plain, .n_cases = 1, .isolated = true},
+     .below = send_twice_below},
     {.name = "carried-mismatch",
      .text = "in each step ranks disagree in a call that is not recorded",
      .evidence = "design: who disagrees is told what the others have said",
@@ -189,6 +287,14 @@ const struct mutant carried_mutants[] = {
      .evidence = "design: a kept copy that looks as if it were gathered",
      UNSEEN,
      .below = keep_gathered_below,
+     .calls.step = forgets_kept},
+    {.name = "carried-stale",
+     .text = "the all-gathers of the backward send the shards of the step "
+             "before, over a model that is kept",
+     .evidence = "design: a kept copy that looks as if it were gathered",
+     .kills = "comm.carries-shards",
+     .shows = {.in = mutant_plain, .n_cases = 1, .isolated = true},
+     .below = send_stale_below,
      .calls.step = forgets_kept},
     {.name = "carried-unseen",
      .text = "each step gathers something that is not recorded",
@@ -205,5 +311,13 @@ const struct mutant carried_mutants[] = {
      .shows = {.in = mutant_plain, .n_cases = 1, .isolated = true},
      .below = keep_below,
      .calls.step = exchanges_unseen},
+    {.name = "carried-zeros",
+     .text = "the all-gathers of the backward send zeros, over a model that is "
+             "kept",
+     .evidence = "design: a kept copy that looks as if it were gathered",
+     .kills = "comm.carries-shards",
+     .shows = {.in = mutant_plain, .n_cases = 1, .isolated = true},
+     .below = send_zeros_below,
+     .calls.step = forgets_kept},
     {0},
 };

@@ -246,12 +246,24 @@ static bool check_account(struct record_json *j, void *base)
            record_refuse(j, record_field("ranks.traffic"), "is not known");
 }
 
+static bool has_no_payloads(const void *base)
+{
+    return ((const struct record_account *)base)->payloads.n == 0;
+}
+
+static const struct record_row payload = {.type = &record_u64,
+                                          .room = sizeof(uint64_t)};
+
 #define AT(member) RECORD_AT(struct record_account, member)
 static const struct record_row account_rows[] = {
     {"known", &record_flag, AT(known)},
     {"own", &record_flag, AT(own)},
     {"recorded", &record_object, AT(recorded), .table = &traffic_table},
     {"carried", &record_object, AT(carried), .table = &traffic_table},
+    {"payloads", &record_short_list,
+     RECORD_LIST(struct record_account, payloads.hash, payloads.n),
+     .most = RECORD_PAYLOADS, .each = &payload, .optional = true,
+     .absent = has_no_payloads},
 };
 #undef AT
 static const struct record_table account_table = {RECORD_ROWS(account_rows),

@@ -77,6 +77,10 @@ static void what_was_carried_comes_back(void **state)
             record_traffic_add(&a->carried, i, FSDP_DIM_WORLD, i % 7, 1, 2,
                                UINT64_MAX / 64 - i);
         }
+        a->payloads.n = k == 0 ? 0 : RECORD_PAYLOADS; /* 0: is not written */
+        for (uint32_t i = 0; i < a->payloads.n; i++) {
+            a->payloads.hash[i] = record_payload_add(i, &i, sizeof(i));
+        }
         a->carried.amid = 3;
         a->carried.before = a->carried.reductions = 0; /* is not written */
         assert_int_equal(a->carried.n_rows, RECORD_TRAFFIC_ROWS);

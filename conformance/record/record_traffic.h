@@ -8,10 +8,12 @@
 
 #include <fsdp/comm.h>
 #include <stdint.h>
+#include <string.h>
 
 enum {
-    RECORD_TRAFFIC_ROWS = 32 /* more than any case has; the rest is in `order`
-                                alone */
+    RECORD_TRAFFIC_ROWS = 32, /* more than any case has; the rest is in `order`
+                                 alone */
+    RECORD_PAYLOADS = 256     /* the first ones: more than two steps have */
 };
 
 struct record_traffic {
@@ -29,18 +31,55 @@ struct record_traffic {
     } row[RECORD_TRAFFIC_ROWS];
 };
 
+/* What a rank has sent in its first collectives, in order: a hash of the bytes
+ * that others get from it (record_payload_add). */
+struct record_payloads {
+    uint32_t n;
+    uint64_t hash[RECORD_PAYLOADS];
+};
+
+/* What a rank has communicated, as somebody else knows it who carries it. */
+struct record_carried {
+    struct record_traffic traffic;
+    struct record_payloads payloads;
+};
+
 /* Of a rank whose record crossed to another process as it happened. */
 struct record_account {
     uint32_t known; /* 0: nobody has counted */
     uint32_t own;   /* the engine brings a communicator: what is recorded went
                        by that */
     struct record_traffic recorded, carried;
+    struct record_payloads payloads; /* of what was carried */
 };
 
 static inline uint64_t record_traffic_mix(uint64_t order, uint64_t x)
 {
     order = (order ^ x) * UINT64_C(0x9e3779b97f4a7c15);
     return order ^ (order >> 29);
+}
+
+/* Goes on with the bytes of one that is `hash` so far, and began with 0: of the
+ * same bytes it is the same, if all pieces but the last are whole words. */
+static inline uint64_t record_payload_add(uint64_t hash, const void *bytes,
+                                          uint64_t n)
+{
+    const unsigned char *const p = (const unsigned char *)bytes;
+
+    for (uint64_t i = 0; i < n; i += sizeof(uint64_t)) {
+        const uint64_t rest = n - i;
+        uint64_t word = 0;
+
+        memcpy(&word, p + i, rest < sizeof(word) ? rest : sizeof(word));
+        hash = record_traffic_mix(hash, word + 1);
+    }
+    return hash;
+}
+
+/* The whole of what is for several others: a part each, in their order. */
+static inline uint64_t record_payload_join(uint64_t all, uint64_t part)
+{
+    return record_traffic_mix(all, part + 1);
 }
 
 static inline void record_traffic_add(struct record_traffic *t, uint32_t kind,

@@ -32,7 +32,8 @@ static const struct requirement *const families[] = {
     scale_requirements,        control_requirements,
     control_copy_requirements, control_factor_requirements,
     factor_requirements,       group_requirements,
-    carried_requirements,      mixed_points_requirements,
+    carried_requirements,      carried_values_requirements,
+    mixed_points_requirements,
 };
 
 enum {

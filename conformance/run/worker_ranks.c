@@ -106,10 +106,12 @@ static void account(struct worker_ranks *w, const struct notary_notes *notes)
 {
     w->counted = true;
     for (uint32_t k = 0; k < NOTARY_RANKS; k++) {
-        w->account[k] = (struct record_account){.known = 1,
-                                                .own = notes->told[k].own,
-                                                .recorded = notes->told[k].of,
-                                                .carried = w->carried[k]};
+        w->account[k] =
+            (struct record_account){.known = 1,
+                                    .own = notes->told[k].own,
+                                    .recorded = notes->told[k].of,
+                                    .carried = w->carried[k].traffic,
+                                    .payloads = w->carried[k].payloads};
     }
 }
 

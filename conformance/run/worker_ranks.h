@@ -26,7 +26,7 @@ struct worker_ranks {
     uint32_t n_refusals;
     struct record_refusal refusal[RECORD_REFUSALS];
     struct record_weight weight[NOTARY_RANKS]; /* in the last world */
-    struct record_traffic carried[NOTARY_RANKS];
+    struct record_carried carried[NOTARY_RANKS];
     /* In the one that was recorded, by rank; if `counted`. */
     bool counted;
     struct record_account account[NOTARY_RANKS];

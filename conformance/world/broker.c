@@ -42,6 +42,9 @@ struct carrying {
         int32_t group; /* in which it waits, or NOBODY */
         bool left, ended;
         struct world_turn turn;
+        /* Of the collective that it is in, what it sends to each member, or to
+         * all of them alike: the first. */
+        uint64_t hash[BROKER_RANKS];
     } post[BROKER_RANKS];
 };
 
@@ -118,7 +121,7 @@ static void answer(struct carrying *c, uint32_t rank, int32_t verdict,
 {
     struct broker_area *const a = area(c, rank);
 
-    c->b->traffic[rank].mismatches += verdict == FSDP_ERR_MISMATCH;
+    c->b->carried[rank].traffic.mismatches += verdict == FSDP_ERR_MISMATCH;
     a->verdict = verdict;
     a->left = left;
     c->post[rank].group = NOBODY;
@@ -134,13 +137,63 @@ static void count(struct carrying *c, const struct world_group *g,
     const uint32_t dim = group + 1 == c->n_groups ? FSDP_DIM_WORLD : group;
 
     for (uint32_t i = 0; i < g->extent; i++) {
-        struct record_traffic *const t = &c->b->traffic[member(g, i)];
+        struct record_traffic *const t = &c->b->carried[member(g, i)].traffic;
 
         if (h->kind == WORLD_EXCHANGE) {
             record_traffic_exchange(t, h->n);
         } else {
             record_traffic_add(t, h->kind, dim, h->dtype, h->fold, h->root,
                                h->n);
+        }
+    }
+}
+
+/* Bytes of a turn that are a member's own, and no filling: in an all-gather all
+ * of them. */
+static void hash_posted(struct carrying *c, const struct world_group *g,
+                        uint32_t from, const struct world_turn *t)
+{
+    struct post *const p = &c->post[member(g, from)];
+    const unsigned char *const out = area(c, member(g, from))->out;
+
+    if (t->pattern == WORLD_ROOT && from != t->header.root) {
+        return;
+    }
+    if (t->pattern != WORLD_EACH) {
+        p->hash[0] = record_payload_add(p->hash[0], out, t->bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < g->extent; i++) {
+        if (i != from) {
+            p->hash[i] =
+                record_payload_add(p->hash[i], out + i * t->bytes, t->bytes);
+        }
+    }
+}
+
+/* What members have sent, of a collective that is one of the first. */
+static void hash_turn(struct carrying *c, const struct world_group *g,
+                      const struct world_turn *t, bool last)
+{
+    for (uint32_t i = 0; t->header.kind < FSDP_N_COLLECTIVES && i < g->extent;
+         i++) {
+        struct post *const p = &c->post[member(g, i)];
+        struct record_payloads *const to =
+            &c->b->carried[member(g, i)].payloads;
+        uint64_t all = 0;
+
+        if (to->n == RECORD_PAYLOADS) {
+            continue;
+        }
+        if (t->header.turn == 0) {
+            memset(p->hash, 0, g->extent * sizeof(p->hash[0]));
+        }
+        hash_posted(c, g, i, t);
+        for (uint32_t k = 0; last && k < g->extent; k++) {
+            all = record_payload_join(all, p->hash[k]);
+        }
+        if (last) {
+            to->hash[to->n++] = all;
         }
     }
 }
@@ -211,6 +264,9 @@ static void carry(struct carrying *c, const struct world_group *g,
     f->header = first->header;
     if (good && first->header.turn == 0) {
         count(c, g, group, &due.header);
+    }
+    if (good) {
+        hash_turn(c, g, &due, last);
     }
     /* Who has an answer fills its place anew. */
     for (uint32_t i = 0; good && i < g->extent; i++) {

@@ -3,8 +3,8 @@
  * broker.h - a process that carries what ranks send, where they share no memory
  * with each other: each shares an area with the broker alone, and posts its
  * turn there. The broker compares the headers of all members, copies each part
- * to who gets it, and counts: no engine is in it, so its counts are nobody's
- * word but its own.
+ * to who gets it, counts, and keeps a hash of what each has sent: no engine is
+ * in it, so that is nobody's word but its own.
  *
  * What a rank posts may be anything. A turn that is none of the collective that
  * its header names is refused, so that nothing is carried that is not counted.
@@ -53,7 +53,7 @@ struct broker {
     struct arena *arena;
     const struct fsdp_mesh *mesh;
     int bell[BROKER_RANKS + 1];     /* of each rank; the last: it is over */
-    struct record_traffic *traffic; /* [n_ranks], shared between the two */
+    struct record_carried *carried; /* [n_ranks], shared between the two */
     pid_t pid;                      /* of the process; 0: it has ended */
 };
 

@@ -30,7 +30,7 @@ bool broker_open(struct broker *b, const struct world_job *job)
 {
     const uint32_t n = job->n_ranks;
     const size_t head = (sizeof(struct arena) + 63) / 64 * 64;
-    const size_t areas_at = whole_pages(head + n * sizeof(*b->traffic));
+    const size_t areas_at = whole_pages(head + n * sizeof(*b->carried));
     const size_t area_bytes =
         whole_pages(sizeof(struct broker_area) + (size_t)n * WORLD_PLACE_BYTES);
     const size_t bytes = areas_at + area_bytes * n;
@@ -48,7 +48,7 @@ bool broker_open(struct broker *b, const struct world_job *job)
     b->arena->spare = n < arena_cores();
     b->arena->areas_at = areas_at;
     b->arena->area_bytes = area_bytes;
-    b->traffic = (struct record_traffic *)(void *)((char *)memory + head);
+    b->carried = (struct record_carried *)(void *)((char *)memory + head);
     for (uint32_t r = 0; r <= n; r++) {
         b->bell[r] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (b->bell[r] < 0) {

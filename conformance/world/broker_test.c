@@ -91,7 +91,7 @@ static void expect_row(const struct record_traffic_row *row, uint32_t kind,
 static void what_is_carried_is_counted(void **state)
 {
     struct fsdp_mesh mesh = mesh_of(two_by_two);
-    struct record_traffic t[4] = {0};
+    struct record_carried t[4] = {0};
     struct world_result result[4];
 
     (void)state;
@@ -102,13 +102,13 @@ static void what_is_carried_is_counted(void **state)
     for (uint32_t r = 0; r < 4; r++) {
         struct record_traffic want = {0};
 
-        assert_int_equal(t[r].n_rows, r < 2 ? 3 : 2);
-        expect_row(&t[r].row[0], FSDP_ALL_GATHER, 1, 2, 5 + MANY);
-        expect_row(&t[r].row[1], FSDP_ALL_REDUCE, 0, 1, MANY);
-        assert_int_equal(t[r].row[0].dtype, FSDP_DTYPE_F32);
-        assert_int_equal(t[r].exchanges, 1);
-        assert_int_equal(t[r].exchanged, 1);
-        assert_int_equal(t[r].mismatches, 1);
+        assert_int_equal(t[r].traffic.n_rows, r < 2 ? 3 : 2);
+        expect_row(&t[r].traffic.row[0], FSDP_ALL_GATHER, 1, 2, 5 + MANY);
+        expect_row(&t[r].traffic.row[1], FSDP_ALL_REDUCE, 0, 1, MANY);
+        assert_int_equal(t[r].traffic.row[0].dtype, FSDP_DTYPE_F32);
+        assert_int_equal(t[r].traffic.exchanges, 1);
+        assert_int_equal(t[r].traffic.exchanged, 1);
+        assert_int_equal(t[r].traffic.mismatches, 1);
         record_traffic_add(&want, FSDP_ALL_GATHER, 1, FSDP_DTYPE_F32, 0, 0, 5);
         record_traffic_add(&want, FSDP_ALL_GATHER, 1, FSDP_DTYPE_F32, 0, 0,
                            MANY);
@@ -117,7 +117,66 @@ static void what_is_carried_is_counted(void **state)
         if (r < 2) {
             record_traffic_add(&want, FSDP_BARRIER, 1, FSDP_DTYPE_F32, 0, 0, 0);
         }
-        assert_true(want.order == t[r].order);
+        assert_true(want.order == t[r].traffic.order);
+    }
+}
+
+static float sent_by(uint32_t rank, uint64_t i)
+{
+    return (float)(rank + 1) * (float)(i % 1000 + 1);
+}
+
+/* Each in several turns. */
+static int two_with_values(void *context, struct world_rank *rank)
+{
+    static float in[2 * MANY];
+    static float out[2 * MANY];
+
+    (void)context;
+    for (uint64_t i = 0; i < 2ull * MANY; i++) {
+        in[i] = sent_by(rank->rank, i);
+    }
+    FSDP_TRY(over(rank, FSDP_ALL_GATHER, 1, MANY, in, out));
+    return over(rank, FSDP_REDUCE_SCATTER, 1, MANY, in, out);
+}
+
+/* A hash is of what others get, in however many turns they do. */
+static void what_is_sent_has_a_hash(void **state)
+{
+    static struct record_carried t[4];
+    static float in[2 * MANY];
+    struct fsdp_mesh mesh = mesh_of(two_by_two);
+    struct world_result result[4];
+    const uint64_t bytes = MANY * sizeof(float);
+
+    (void)state;
+    assert_int_equal(world_run_carried(&mesh, PATIENT_MS, two_with_values, NULL,
+                                       result, t, NULL),
+                     FSDP_OK);
+    assert_string_equal(world_body_verdict(result, 4), "");
+    for (uint32_t r = 0; r < 4; r++) {
+        uint64_t all = 0;
+
+        for (uint64_t i = 0; i < 2ull * MANY; i++) {
+            in[i] = sent_by(r, i);
+        }
+        assert_int_equal(t[r].payloads.n, 2);
+        all = record_payload_join(all, record_payload_add(0, in, bytes));
+        all = record_payload_join(all, 0);
+        assert_true(t[r].payloads.hash[0] == all);
+        all = 0;
+        for (uint32_t i = 0; i < 2; i++) {
+            all = record_payload_join(
+                all, i == r % 2
+                         ? 0
+                         : record_payload_add(0, in + (size_t)i * MANY, bytes));
+        }
+        assert_true(t[r].payloads.hash[1] == all);
+        in[MANY - 1] += 1.0f;
+        assert_true(
+            t[r].payloads.hash[0] !=
+            record_payload_join(
+                record_payload_join(0, record_payload_add(0, in, bytes)), 0));
     }
 }
 
@@ -200,7 +259,7 @@ static int forges(void *context, struct world_rank *rank)
 static void what_is_no_turn_is_refused(void **state)
 {
     struct fsdp_mesh mesh = mesh_of(alone);
-    struct record_traffic t[1] = {0};
+    struct record_carried t[1] = {0};
     struct world_result result[1];
 
     (void)state;
@@ -208,8 +267,8 @@ static void what_is_no_turn_is_refused(void **state)
         world_run_carried(&mesh, PATIENT_MS, forges, NULL, result, t, NULL),
         FSDP_OK);
     assert_string_equal(world_body_verdict(result, 1), "");
-    assert_int_equal(t[0].n_rows, 1);
-    expect_row(&t[0].row[0], FSDP_ALL_GATHER, 1, 3, 4 + MANY + 4);
+    assert_int_equal(t[0].traffic.n_rows, 1);
+    expect_row(&t[0].traffic.row[0], FSDP_ALL_GATHER, 1, 3, 4 + MANY + 4);
 }
 
 /* ---- Ranks and broker as threads ----------------------------------------- */
@@ -311,7 +370,7 @@ static void ranks_have_their_own_area_alone(void **state)
         assert_true(r == 1 || WIFSIGNALED(status));
     }
     assert_true(WIFSIGNALED(end_of(&b, (const unsigned char *)b.arena)));
-    assert_true(WIFSIGNALED(end_of(&b, (const unsigned char *)b.traffic)));
+    assert_true(WIFSIGNALED(end_of(&b, (const unsigned char *)b.carried)));
     assert_true(WIFSIGNALED(end_of(&b, end)));
     broker_close(&b);
 }
@@ -361,7 +420,7 @@ static void one_that_is_lost_is_named(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         const int64_t begin = arena_now_ms();
         struct fsdp_error error = {0};
-        struct record_traffic t[4] = {0};
+        struct record_carried t[4] = {0};
         struct world_result result[4];
 
         assert_int_equal(world_run_carried(&mesh, HASTY_MS, hurts_broker,
@@ -369,7 +428,7 @@ static void one_that_is_lost_is_named(void **state)
                          FSDP_ERR_COMM);
         assert_non_null(strstr(error.message, "carries what ranks send"));
         assert_true(arena_now_ms() - begin < PATIENT_MS);
-        assert_int_equal(t[0].n_rows, 0);
+        assert_int_equal(t[0].traffic.n_rows, 0);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     }
 }
@@ -392,6 +451,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_carried_is_counted),
+        cmocka_unit_test(what_is_sent_has_a_hash),
         cmocka_unit_test(what_is_no_turn_is_refused),
         cmocka_unit_test(it_serves_threads),
         cmocka_unit_test(ranks_have_their_own_area_alone),

@@ -84,7 +84,7 @@ static int start(uint32_t kind, const struct world_job *job)
 static int run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
                int (*body)(void *context, struct world_rank *rank),
                void *context, struct world_result *result,
-               struct record_traffic *carried, struct fsdp_error *error)
+               struct record_carried *carried, struct fsdp_error *error)
 {
     struct world_job job = {
         .mesh = mesh,
@@ -119,7 +119,7 @@ int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
 int world_run_carried(const struct fsdp_mesh *mesh, uint32_t timeout_ms,
                       int (*body)(void *context, struct world_rank *rank),
                       void *context, struct world_result *result,
-                      struct record_traffic *carried, struct fsdp_error *error)
+                      struct record_carried *carried, struct fsdp_error *error)
 {
     return run(WORLD_CARRIED, mesh, timeout_ms, body, context, result, carried,
                error);

@@ -104,11 +104,11 @@ int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
 /* The same in WORLD_CARRIED, and what was carried: [ranks of the mesh], zeroed.
  * COMM: the process that carries has died, and *error says so; what ranks did
  * then is no fault of theirs. NOMEM also: more ranks than it carries. */
-struct record_traffic;
+struct record_carried;
 int world_run_carried(const struct fsdp_mesh *mesh, uint32_t timeout_ms,
                       int (*body)(void *context, struct world_rank *rank),
                       void *context, struct world_result *result,
-                      struct record_traffic *carried, struct fsdp_error *error);
+                      struct record_carried *carried, struct fsdp_error *error);
 
 /* MPI only: initialises MPI (once), says rank and world. UNSUPPORTED if built
  * without MPI. After an aborted case the MPI world is unusable: world_run says

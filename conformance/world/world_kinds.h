@@ -18,7 +18,7 @@ struct world_job {
     struct world_result *result;
     struct fsdp_error *error;
     /* Of WORLD_CARRIED; NULL: nobody asks. [n_ranks] */
-    struct record_traffic *carried;
+    struct record_carried *carried;
 };
 
 int world_run_local(const struct world_job *job);

@@ -267,7 +267,7 @@ int world_run_carried_local(const struct world_job *job)
                             "come to its end");
     }
     if (job->carried && status == FSDP_OK) {
-        memcpy(job->carried, broker.traffic,
+        memcpy(job->carried, broker.carried,
                job->n_ranks * sizeof(*job->carried));
     }
     broker_close(&broker);
