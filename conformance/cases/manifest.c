@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1109;
+const uint32_t manifest_count = 1110;
 const char manifest_sha256[] =
-    "d5ca079169f79637510c6b094a7c869a0cf61c2f348f859a03c946c71a59755f";
+    "981c7f4829b392f591efa6920a38a2bb6f0b119fe4752cee3b40ebac300826a8";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

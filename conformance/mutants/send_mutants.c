@@ -239,6 +239,15 @@ static int no_sync(void *self, struct fsdp_stream *stream)
     return now.sends ? FSDP_OK : mutant_real.device->sync(self, stream);
 }
 
+static int takes_first(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    void *all;
+
+    FSDP_TRY(mutant_take_whole(&all));
+    mutant_drop_whole(all);
+    return really(s, from);
+}
+
 /* ---- Which cases show it ------------------------------------------------- */
 
 static bool is_sent(const struct run_case *c)
@@ -259,6 +268,11 @@ static bool only_sends(const struct run_case *c)
 static bool is_behind_summon(const struct run_case *c)
 {
     return mutant_plays_mlp(c, "send-behind-summon");
+}
+
+static bool is_refused_at_rest(const struct run_case *c)
+{
+    return mutant_plays_mlp(c, "send-refused-at-rest");
 }
 
 static bool is_refused(const struct run_case *c)
@@ -359,6 +373,13 @@ const struct mutant send_mutants[] = {
      .kills = "send.others-stay",
      .shows = {.in = is_sent},
      .calls.send_values = resets_states},
+    {.name = "send-takes-first",
+     .text = "what is to be sent has its memory before it is known whether it "
+             "is refused",
+     .evidence = "buffers that are made before arguments are checked",
+     .kills = "script.peak",
+     .shows = {.in = is_refused_at_rest},
+     .calls.send_values = takes_first},
     {.name = "send-twice",
      .text = "a state dict of rank 0 is sent twice",
      .evidence = "a broadcast of each name of what is shared",

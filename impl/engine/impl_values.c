@@ -2,7 +2,8 @@
 /*
  * impl_values.c - a state dict in rank 0's memory: of one unit after the other
  * it sends all parameters that it has values of, one behind the other, at once.
- * All memory that this takes is there before anything changes.
+ * Memory for that is taken by a call that is not refused alone, and all of it
+ * before anything changes.
  */
 #include "impl_checkpoint.h"
 
@@ -43,8 +44,6 @@ static int prepare(struct sending *x)
 {
     const struct fsdp_sharded *s = x->s;
     const uint32_t n = s->model->n_parameters;
-    const struct impl_value staging = {
-        .kind = FSDP_STAGING, .dtype = FSDP_DTYPE_F32, .n = x->most};
 
     x->all = calloc(s->env->world, sizeof(*x->all));
     x->has = calloc(n / BITS + 1, sizeof(*x->has));
@@ -54,6 +53,17 @@ static int prepare(struct sending *x)
     for (uint32_t p = 0; p < n && x->from->value; p++) {
         x->has[p / BITS] |= (uint64_t)(x->from->value[p] != NULL) << p % BITS;
     }
+    return FSDP_OK;
+}
+
+/* What is staged may lie where a stream is still at work. */
+static int stage(struct sending *x)
+{
+    const struct fsdp_device *d = x->s->env->device;
+    const struct impl_value staging = {
+        .kind = FSDP_STAGING, .dtype = FSDP_DTYPE_F32, .n = x->most};
+
+    FSDP_TRY(d->sync(d->self, NULL));
     return impl_take(x->s, NULL, staging, NULL, &x->staged);
 }
 
@@ -182,19 +192,21 @@ static int send_all(struct sending *x)
 
 int impl_send_values(struct fsdp_sharded *s, const struct fsdp_values *from)
 {
+    static const char where[] = "impl.send_values";
+    static const char no_memory[] = "there is no memory for it";
     struct sending x = {.s = s, .from = from};
     int status;
 
-    FSDP_TRY(impl_at_rest(s, "impl.send_values"));
+    FSDP_TRY(impl_at_rest(s, where));
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         x.most = s->unit[u].numel > x.most ? s->unit[u].numel : x.most;
     }
-    /* What is staged may lie where a stream is still at work. */
-    FSDP_TRY(s->env->device->sync(s->env->device->self, NULL));
-    status = checkpoint_agree(s->env, "impl.send_values", prepare(&x),
-                              "there is no memory for it");
+    status = checkpoint_agree(s->env, where, prepare(&x), no_memory);
     if (status == FSDP_OK) {
         status = agree(&x);
+    }
+    if (status == FSDP_OK) {
+        status = checkpoint_agree(s->env, where, stage(&x), no_memory);
     }
     if (status == FSDP_OK) {
         status = send_all(&x);
