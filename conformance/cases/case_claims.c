@@ -393,6 +393,9 @@ const struct claim known_claims[] = {
      .text = "nothing: who claims it plays all ranks in one process, as the "
              "baseline "
              "does"},
+    {"devices", CLAIM_ENGINE,
+     .text = "nothing: ranks of who claims it are not isolated, since it opens "
+             "devices, sockets or processes"},
     {"fold-any", CLAIM_ADAPTER,
      .text = "ranks meet in some order, which is not declared; in place of "
              "`fold-rank` and `fold-ring`"},

@@ -290,6 +290,9 @@ static const struct option_row rows[] = {
     {"isolate", NULL, TAKES_RUN,
      "the kernel refuses ranks what no engine needs; what it refused is found",
      .take = take_flag, .at = AT(isolate)},
+    {"no-isolate", NULL, TAKES_RUN,
+     "not that, in a whole run either, which does it by itself",
+     .take = take_flag, .at = AT(no_isolate)},
     {"debug", "RANK", TAKES_RUN,
      "gdb on this rank of the one case: the others wait, nothing has a "
      "deadline",

@@ -70,7 +70,7 @@ struct arguments {
     const char *batch;
     uint32_t words, outputs;
     bool trace_events;
-    bool isolate, isolated;
+    bool isolate, no_isolate, isolated;
     const char *wrap;
     bool wrapped;
     uint32_t debug; /* a rank + 1; 0: none */

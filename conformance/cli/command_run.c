@@ -50,22 +50,32 @@ static void help(void)
     exit_codes_print(stdout);
 }
 
-/* Once, where isolation was asked for and cannot be. */
-static void settle_isolation(struct arguments *a)
+/* Once, where isolation is wanted and cannot be. A whole run wants it by
+ * itself: its verdict is about what ranks cannot do. */
+static void settle_isolation(struct arguments *a, const struct case_list *cases)
 {
-    const char *why = !a->isolate  ? NULL
-                      : a->adapter ? "an adapter is its user's"
-                      : a->world != WORLD_LOCAL
-                          ? "ranks are no processes of their own"
-                          : limits_lacking();
+    const bool by_itself = !a->no_isolate && !a->dry_run && !a->n_scripts &&
+                           selection_is_whole(a, cases);
+    const char *lacks = "";
+    const char *why;
 
-    if (why) {
-        fprintf(stderr, "fsdp-cts: ranks are not isolated: %s%s\n",
-                a->world == WORLD_LOCAL && !a->adapter ? "this machine lacks "
-                                                       : "",
-                why);
-        a->isolate = false;
+    if (!a->isolate && !by_itself) {
+        return;
     }
+    if (a->adapter) {
+        why = "an adapter is its user's";
+    } else if (a->world != WORLD_LOCAL) {
+        why = "ranks are no processes of their own";
+    } else if (a->wrap) {
+        why = "they are wrapped";
+    } else {
+        lacks = "this machine lacks ";
+        why = limits_lacking();
+    }
+    if (why) {
+        fprintf(stderr, "fsdp-cts: ranks are not isolated: %s%s\n", lacks, why);
+    }
+    a->isolate = !why;
 }
 
 /* One engine that was judged: its table, and of random cases that fail the
@@ -317,6 +327,16 @@ static int check_scripts(const struct arguments *a)
     return 0;
 }
 
+static int check_isolation(const struct arguments *a)
+{
+    if (a->isolate && a->no_isolate) {
+        fprintf(stderr, "fsdp-cts run: --isolate and --no-isolate say the "
+                        "opposite of each other: give one\n");
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
 /* ---- A program on ranks ---- */
 
 /* Whether ranks are processes that a program can be put on. */
@@ -392,6 +412,7 @@ static int check(struct arguments *a)
     code = code ? code : check_engines(a);
     code = code ? code : check_fail_fast(a);
     code = code ? code : check_wrap_and_debug(a);
+    code = code ? code : check_isolation(a);
     return code ? code : check_scripts(a);
 }
 
@@ -437,7 +458,7 @@ static int select_and_run(struct arguments *a)
     }
     code = code ? code : check_cases(a, &cases);
     code = code || !a->debug ? code : check_debug(a, &cases);
-    settle_isolation(a);
+    settle_isolation(a, &cases);
     supervise_catch_signals();
     if (code == 0) {
         code = a->n_scripts ? drawn_alone(a, &text)

@@ -4,6 +4,7 @@
  * the manifest.
  */
 #include "cli/drawn.h"
+#include "cli/selection.h"
 #include "run/supervise.h"
 
 #include <stdio.h>
@@ -68,10 +69,8 @@ int drawn_alone(const struct arguments *a, const struct text *text)
 
 bool drawn_are_wanted(const struct arguments *a, const struct case_list *cases)
 {
-    return cases->n == manifest_count && !a->adapter && !a->record_only &&
-           !a->fixtures && !a->script && !a->n_seeds && !a->cases.n &&
-           !a->workloads.n && !a->strategies.n && !a->n_ranks &&
-           !a->requirements.n && a->level >= N_LEVELS && a->world != WORLD_MPI;
+    return selection_is_whole(a, cases) && !a->adapter && !a->record_only &&
+           a->world != WORLD_MPI;
 }
 
 /* Whether scripts of it have no verdict: some, all, or drawing broke off. */

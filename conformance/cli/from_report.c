@@ -66,7 +66,7 @@ static void take_options(struct arguments *a, const struct arguments *said)
     a->text = a->text ? a->text : said->text;
     a->seed = a->seed ? a->seed : said->seed;
     a->world = a->world == WORLD_LOCAL ? said->world : a->world;
-    a->isolate = a->isolate || said->isolate;
+    a->isolate = a->isolate || (said->isolate && !a->no_isolate);
     if (a->timeout_ms == ARGUMENTS_TIMEOUT_MS) {
         a->timeout_ms = said->timeout_ms;
     }

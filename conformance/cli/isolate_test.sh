@@ -71,6 +71,29 @@ result 'and no call is said to be none, nothing to be carried' "$(
     grep -E 'run.no-forbidden-call|comm.as-carried' "$folder/out"
     grep -s '"traffic"' "$folder/records/$id/case.json")"
 
+# A whole run does so by itself. It stops at the first case that fails.
+whole() # OPTION...
+{
+    code=0
+    timeout 100 "$cts" run --engine "$right" --mutant divide-twice \
+        --fail-fast --script-seed 1 "$@" >"$folder/out" 2>"$folder/err" ||
+        code=$?
+}
+whole
+result 'a whole run isolates ranks by itself' "$(
+    grep -q '^ranks were isolated: limits$' "$folder/out" || echo 'it does not'
+    grep -q '  rerun  .* --isolate ' "$folder/out" || grep rerun "$folder/out")"
+whole --no-isolate
+result 'unless it is told not to' "$(grep 'isolate' "$folder/out" "$folder/err")"
+whole --world threads
+result 'where it cannot it says why, once' "$(
+    [ "$(grep -c 'not isolated: ranks are no processes' "$folder/err")" = 1 ] ||
+        cat "$folder/err")"
+whole --isolate --no-isolate
+result 'both at once are refused' "$(
+    [ "$code" = 64 ] || echo "exit $code"
+    grep -q 'say the opposite' "$folder/err" || cat "$folder/err")"
+
 # A case that is weighed.
 once=$id
 id=mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd.steps40
@@ -158,6 +181,36 @@ static int gather(struct fsdp_stream *s)
         .dim = 1, .dtype = FSDP_DTYPE_F32, .n = 1, .in = &one, .out = all};
     return given->run(given->self, s, &c);
 }'
+
+# One that says that it needs what is refused.
+cat >"$folder/body" <<'END'
+#include <unistd.h>
+#include <sys/socket.h>
+static const struct fsdp_engine *real;
+static void change(struct fsdp_engine *e)
+{
+    static const char *claims[128];
+    unsigned n = 0;
+
+    while (n < 126 && e->claims[n]) {
+        claims[n] = e->claims[n];
+        n++;
+    }
+    claims[n] = "devices";
+    e->claims = claims;
+}
+__attribute__((constructor)) static void talk(void)
+{
+    close(socket(AF_UNIX, SOCK_STREAM, 0));
+}
+END
+wrapped has-devices
+run "$folder/has-devices.so" --isolate
+result 'one that claims devices is not isolated, and the run says so' "$(
+    [ "$code" = 0 ] || tail -n 3 "$folder/out"
+    grep -q 'not isolated: .*has-devices.so claims devices' "$folder/err" ||
+        cat "$folder/err"
+    grep -s '"isolation"' "$folder/records/$id/case.json")"
 
 # The communicator that it brings hands each collective on, and sends more.
 cat >"$folder/body" <<END

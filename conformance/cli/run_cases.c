@@ -76,6 +76,19 @@ static bool claims_case(const struct supervise_engine *said,
     return true;
 }
 
+/* Once, of an engine that needs what isolated ranks are refused. */
+static void say_not_isolated(const struct supervise_job *job,
+                             const struct supervise_engine *said)
+{
+    char padded[sizeof(said->claims) + 2];
+
+    (void)snprintf(padded, sizeof(padded), " %s ", said->claims);
+    if (job->isolate && strstr(padded, " devices ")) {
+        fprintf(stderr, "fsdp-cts: ranks are not isolated: %s claims devices\n",
+                job->engine);
+    }
+}
+
 /* Marks the cases that the engine claims: claimed[cases->n]. */
 static void mark_claimed(const struct supervise_engine *said,
                          const struct case_list *cases, bool *claimed)
@@ -111,6 +124,7 @@ static int run_engines(const struct arguments *a,
         e->records = job.records;
         status = a->fail_fast ? fail_fast(&job, e, &said, error)
                               : supervise(&job, &said, error);
+        say_not_isolated(&job, &said);
         mark_claimed(&said, e->cases, claimed);
         times_note(times, "record", job.engine, began);
         times_note_launch(times, job.engine, said.launch_seconds);

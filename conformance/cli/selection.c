@@ -303,3 +303,11 @@ int selection_make(const struct arguments *a, struct case_list *out)
     }
     return 0;
 }
+
+bool selection_is_whole(const struct arguments *a,
+                        const struct case_list *cases)
+{
+    return cases->n == manifest_count && !a->fixtures && !a->script &&
+           !a->n_seeds && !a->cases.n && !a->workloads.n && !a->strategies.n &&
+           !a->n_ranks && !a->requirements.n && a->level >= N_LEVELS;
+}

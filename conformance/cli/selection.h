@@ -13,6 +13,11 @@
  * The caller releases the list. */
 int selection_make(const struct arguments *a, struct case_list *out);
 
+/* Whether these are the whole manifest, and nothing that is asked of it is left
+ * out: what a verdict is of. */
+bool selection_is_whole(const struct arguments *a,
+                        const struct case_list *cases);
+
 /* Of an engine that is asked for no more than LEVEL_LAYOUT nothing needs
  * training: each case gives way to the one in which its model is sharded
  * (case_sharded), and what comes to the same stays once. */

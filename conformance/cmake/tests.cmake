@@ -406,8 +406,9 @@ set_tests_properties(command.hostile_test command.supervision_test
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/records)
 foreach(engine ref impl)
     set(records ${CMAKE_BINARY_DIR}/records/${engine})
+    # Not isolated, so that README's rows do not depend on the kernel.
     add_test(NAME conformance.${engine}.run COMMAND fsdp-cts run
-        --engine ${engine} --records ${records} --record-only)
+        --engine ${engine} --records ${records} --record-only --no-isolate)
     set_tests_properties(conformance.${engine}.run PROPERTIES
         LABELS conformance FIXTURES_SETUP records-${engine} TIMEOUT 600
         PROCESSORS 2)
@@ -461,6 +462,11 @@ foreach(id ${ids})
         LABELS "conformance;${id}" FIXTURES_REQUIRED report-${engine}
         TIMEOUT 300)
 endforeach()
+# Isolated, where the kernel can.
+add_test(NAME conformance.isolated COMMAND fsdp-cts run --engine ref,impl
+    --isolate --cover --partial-ok)
+set_tests_properties(conformance.isolated PROPERTIES LABELS conformance
+    TIMEOUT 300 PROCESSORS 2)
 # The same engine through the plug-in seam.
 add_test(NAME conformance.plugin COMMAND fsdp-cts run
     --engine $<TARGET_FILE:fsdp-ref-plugin> --ranks 3,4 --cover --partial-ok)

@@ -341,7 +341,11 @@ static int load_engine(struct worker *w)
     struct process_state state;
 
     if (w->ranks.isolate && engine_is_path(w->o->engine)) {
-        return engine_ask(w->o->engine, &w->engine, &w->error);
+        FSDP_TRY(engine_ask(w->o->engine, &w->engine, &w->error));
+        w->ranks.isolate = !engine_claims(w->engine, "devices");
+    }
+    if (w->engine && w->ranks.isolate) {
+        return FSDP_OK;
     }
     process_state_note(&state, alone);
     FSDP_TRY(engine_load(w->o->engine, &w->engine, &w->error));

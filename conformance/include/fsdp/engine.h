@@ -266,6 +266,8 @@ struct fsdp_engine {
      *                                  lenient-load
      *   serial                         plays all ranks in one process: the
      *                                  driver sets env->rank between passes
+     *   devices                        opens devices, sockets or processes:
+     *                                  its ranks are not isolated
      */
     const char *const *claims;
 
