@@ -18,7 +18,6 @@
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define TREE        "mlp.seed.natural.full-shard.k4.flat.layer.tree.s.sgd"
 #define RANK        "mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd"
-#define TIES        "graph.ties.natural.full-shard.k1.flat.drawn.rank.s.sgd.seed360376"
 #define HYBRID      "mlp.seed.natural.hybrid-shard.k4r2.flat."
 
 /* A sequence for training has 8 points here, for evaluation 4. */
@@ -157,6 +156,9 @@ static const struct {
     {"save a local; wait a; load a lenient", NULL},
     {"save a local; wait a; again renamed 0; load a lenient",
      "has another name"},
+    {"again renamed 1; save a full; wait a; again; ! load-renamed", NULL},
+    {"again renamed 1; save a full; wait a; again renamed 2; ! load-renamed",
+     "nothing says"},
     {"save a full; wait a; load a lenient; ! load-renamed", "nothing says"},
     {"freeze 1; save a full; wait a; thaw 1; ! load-without-states; load a "
      "lenient",
@@ -253,6 +255,9 @@ static void test_legal(void **state)
     }
 }
 
+static const char ties[] =
+    "graph.ties.natural.full-shard.k1.flat.drawn.rank.s.sgd.seed360376";
+
 /* The same for scripts that have a case. */
 static const struct {
     const char *id, *actions, *why;
@@ -322,8 +327,8 @@ static const struct {
     {HYBRID "whole.rank.s.sgd",
      "set all all-reduce 0; pass 0.0; ! step-with-partials", NULL},
     /* Parameter 4 is another name of one, under which it is saved. */
-    {TIES, "save a sharded; wait a; again renamed 3; ! load-renamed", NULL},
-    {TIES, "save a sharded; wait a; again renamed 4; ! load-renamed",
+    {ties, "save a sharded; wait a; again renamed 3; ! load-renamed", NULL},
+    {ties, "save a sharded; wait a; again renamed 4; ! load-renamed",
      "nothing says"},
 };
 

@@ -63,6 +63,10 @@ static uint32_t of_slot(const struct script_state *s)
     if (!is_saved(s, s->slot[0].renamed) || !is_saved(s, s->renamed)) {
         return 0;
     }
+    if (s->slot[0].renamed != 0 && s->renamed != 0 &&
+        s->slot[0].renamed != s->renamed) {
+        return 0; /* two names are missing: an engine tells one of them */
+    }
     if (s->slot[0].renamed != s->renamed) {
         return s->slot[0].local                 ? 0
                : !has_parameters                ? SCRIPT_PARTS
