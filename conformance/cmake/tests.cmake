@@ -447,9 +447,9 @@ foreach(file ${families})
         endif()
     endforeach()
 endforeach()
-# Isolated: command.isolate_test.
+# Isolated: command.isolate_test; of adapters: results.dtypes.
 list(FILTER ids EXCLUDE REGEX
-    "^(run\\.no-forbidden-call|comm\\.(as-carried|carries-.*)|memory\\.(private-.*|bounded))$")
+    "^(run\\.no-forbidden-call|comm\\.(as-carried|carries-.*)|memory\\.(private-.*|bounded)|mixed\\.dtypes-at-points)$")
 foreach(id ${ids})
     set(engine ref)
     if(id MATCHES "prefetch|options-ahead|^stream|factors")

@@ -83,7 +83,7 @@ void graph_give_units(struct graph *g, uint64_t seed, bool own)
     for (uint32_t k = 0; k < GRAPH_OWN_UNITS; k++) {
         units.number[k] = FSDP_NO_UNIT;
     }
-    g->own_units = own;
+    g->own_units = false;
     for (uint32_t m = 0; m < g->n_modules; m++) {
         struct graph_module *x = &g->module[m];
 
@@ -94,6 +94,7 @@ void graph_give_units(struct graph *g, uint64_t seed, bool own)
                       : p->tied >= 0 ? unit_of[p->tied]
                                      : draw_unit(g, &units, seed, m, i);
             unit_of[x->first + i] = p->unit;
+            g->own_units = g->own_units || p->unit != g->unit_of_module[m];
         }
     }
 }

@@ -81,12 +81,25 @@ static int fail(struct fsdp_error *error, int status, const char *text)
     return status;
 }
 
+static int say_ending(const char *name, int ending, struct fsdp_error *error)
+{
+    const bool killed = WIFSIGNALED(ending);
+
+    error->status = FSDP_ERR_INTERNAL;
+    (void)snprintf(error->message, sizeof(error->message),
+                   "engine %.100s: the process that loaded it %s %d", name,
+                   killed ? "was ended by signal" : "exited with",
+                   killed ? WTERMSIG(ending) : WEXITSTATUS(ending));
+    return error->status;
+}
+
 static int ask(const char *name, struct words *w, struct fsdp_error *error)
 {
     struct notary_notes notes; /* each rank asks for the same again */
     const char *why;
     struct notary notary;
     int two[2];
+    int ending = 0;
     bool heard;
     pid_t pid;
 
@@ -105,15 +118,13 @@ static int ask(const char *name, struct words *w, struct fsdp_error *error)
     close(two[1]);
     heard = pid > 0 && whole_read(two[0], w, sizeof(*w));
     close(two[0]);
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    while (pid > 0 && waitpid(pid, &ending, 0) < 0 && errno == EINTR) {
     }
     (void)notary_stop(&notary, &notes, &why);
     if (pid < 0) {
         return fail(error, FSDP_ERR_NOMEM, "no process could be started");
     }
-    return heard ? FSDP_OK
-                 : fail(error, FSDP_ERR_INTERNAL,
-                        "the process that loaded the engine said nothing");
+    return heard ? FSDP_OK : say_ending(name, ending, error);
 }
 
 int engine_ask(const char *name, const struct fsdp_engine **out,

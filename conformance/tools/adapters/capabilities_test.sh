@@ -20,7 +20,8 @@ for set in pytorch-fsdp2 pytorch-fsdp1 fairscale-fsdp deepspeed-zero3; do
     grep -o '"claims": \[[^]]*\]' "${kept[0]}" | grep -o '"[^"]*"' |
         tr -d '"' | paste -sd' '
 done >"$folder/claims"
-"$cts" list claims | awk '$2 != "adapter" { print $1 }' >"$folder/all"
+"$cts" list claims |
+    awk '$2 != "adapter" && $1 != "devices" { print $1 }' >"$folder/all"
 
 # wrong PAGE: a line for each thing that is wrong there.
 wrong()
