@@ -81,15 +81,20 @@ static int fail(struct fsdp_error *error, int status, const char *text)
     return status;
 }
 
+/* With 128 and the number of a signal it exits as a shell does of which that
+ * has ended a child. */
 static int say_ending(const char *name, int ending, struct fsdp_error *error)
 {
-    const bool killed = WIFSIGNALED(ending);
+    const int code = WEXITSTATUS(ending);
+    const int signal = WIFSIGNALED(ending) ? WTERMSIG(ending)
+                       : code > 128        ? code - 128
+                                           : 0;
 
     error->status = FSDP_ERR_INTERNAL;
     (void)snprintf(error->message, sizeof(error->message),
                    "engine %.100s: the process that loaded it %s %d", name,
-                   killed ? "was ended by signal" : "exited with",
-                   killed ? WTERMSIG(ending) : WEXITSTATUS(ending));
+                   signal != 0 ? "was ended by signal" : "exited with",
+                   signal != 0 ? signal : code);
     return error->status;
 }
 
