@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1110;
+const uint32_t manifest_count = 1111;
 const char manifest_sha256[] =
-    "981c7f4829b392f591efa6920a38a2bb6f0b119fe4752cee3b40ebac300826a8";
+    "3f60284e171d4b70be9b6e90f3219185b5e78e3676ab29aef52dca4a9c3d4cb6";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

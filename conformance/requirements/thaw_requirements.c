@@ -188,11 +188,13 @@ static bool stepped_of_part(const struct expect *e, const struct record *r,
 static bool kept_of_part(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f)
 {
+    struct compare_part now = *part;
     struct compare_part earlier = *part;
 
+    now.own = true; /* a NaN that is frozen stays one */
     earlier.step = frozen_since(e, part->step, part->parameter);
     return earlier.step == part->step ||
-           compare_equal(e, part, RECORD_AFTER,
+           compare_equal(e, &now, RECORD_AFTER,
                          compare_values(r, RECORD_AFTER, part),
                          compare_values(r, RECORD_AFTER, &earlier), f);
 }
