@@ -71,6 +71,8 @@ struct arguments {
     uint32_t words, outputs;
     bool trace_events;
     bool isolate, no_isolate, isolated;
+    /* Why a whole run does not isolate ranks: said once there were some. */
+    char not_isolated[96];
     const char *wrap;
     bool wrapped;
     uint32_t debug; /* a rank + 1; 0: none */

@@ -50,8 +50,9 @@ static void help(void)
     exit_codes_print(stdout);
 }
 
-/* Once, where isolation is wanted and cannot be. A whole run wants it by
- * itself: its verdict is about what ranks cannot do. */
+/* Where isolation is wanted and cannot be: said at once where it was asked for.
+ * A whole run wants it by itself, as its verdict is about what ranks cannot
+ * do. */
 static void settle_isolation(struct arguments *a, const struct case_list *cases)
 {
     const bool by_itself = !a->no_isolate && !a->dry_run && !a->n_scripts &&
@@ -72,8 +73,11 @@ static void settle_isolation(struct arguments *a, const struct case_list *cases)
         lacks = "this machine lacks ";
         why = limits_lacking();
     }
-    if (why) {
+    if (why && a->isolate) {
         fprintf(stderr, "fsdp-cts: ranks are not isolated: %s%s\n", lacks, why);
+    } else if (why) {
+        (void)snprintf(a->not_isolated, sizeof(a->not_isolated), "%s%s", lacks,
+                       why);
     }
     a->isolate = !why;
 }

@@ -76,12 +76,18 @@ static bool claims_case(const struct supervise_engine *said,
     return true;
 }
 
-/* Once, of an engine that needs what isolated ranks are refused. */
-static void say_not_isolated(const struct supervise_job *job,
+/* Once, of whole runs behind the first engine; and of an engine that needs what
+ * isolated ranks are refused. Where no engine could be asked nothing ran. */
+static void say_not_isolated(const struct arguments *a, bool is_first,
+                             const struct supervise_job *job,
                              const struct supervise_engine *said)
 {
     char padded[sizeof(said->claims) + 2];
 
+    if (is_first && said->known && a->not_isolated[0]) {
+        fprintf(stderr, "fsdp-cts: ranks are not isolated: %s\n",
+                a->not_isolated);
+    }
     (void)snprintf(padded, sizeof(padded), " %s ", said->claims);
     if (job->isolate && strstr(padded, " devices ")) {
         fprintf(stderr, "fsdp-cts: ranks are not isolated: %s claims devices\n",
@@ -124,7 +130,7 @@ static int run_engines(const struct arguments *a,
         e->records = job.records;
         status = a->fail_fast ? fail_fast(&job, e, &said, error)
                               : supervise(&job, &said, error);
-        say_not_isolated(&job, &said);
+        say_not_isolated(a, i == 0, &job, &said);
         mark_claimed(&said, e->cases, claimed);
         times_note(times, "record", job.engine, began);
         times_note_launch(times, job.engine, said.launch_seconds);
