@@ -68,6 +68,14 @@ run right-id --engine ref --script "$id" --partial-ok --quiet
 why=$([ "$code" -eq 0 ] || echo "code $code: $(head -c 300 right-id)")
 result 'a right engine passes it' "$why"
 
+# The first thing that is summoned is looked at by another check than the rest.
+printf '%s\n' 'script 1' \
+    'case mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd' -- \
+    'pass 0.0 s' 'step lr 0.05' 'summon 0' summon >summoned
+run no-look --engine ref --script summoned --partial-ok --quiet
+why=$([ "$code" -eq 0 ] || echo "code $code: $(head -c 300 no-look)")
+result 'a script that summons, and shows nothing else, has a verdict' "$why"
+
 run unclaimed --engine unsharded --scripts 1 --seed 1
 why=$([ "$code" -eq 77 ] || echo "code $code"
     ! grep 'drawn: ' unclaimed.err
