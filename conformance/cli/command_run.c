@@ -9,6 +9,7 @@
 #include "cli/exit_codes.h"
 #include "cli/fixtures.h"
 #include "cli/from_report.h"
+#include "cli/isolation.h"
 #include "cli/on_path.h"
 #include "cli/pictures.h"
 #include "cli/records_folder.h"
@@ -18,7 +19,6 @@
 #include "cli/shrink.h"
 #include "cli/textbook.h"
 #include "cli/times.h"
-#include "run/rank_limits.h"
 #include "run/supervise.h"
 #include "run/trace_merge.h"
 
@@ -48,38 +48,6 @@ static void help(void)
         "\n");
     arguments_help(TAKES);
     exit_codes_print(stdout);
-}
-
-/* Where isolation is wanted and cannot be: said at once where it was asked for.
- * A whole run wants it by itself, as its verdict is about what ranks cannot
- * do. */
-static void settle_isolation(struct arguments *a, const struct case_list *cases)
-{
-    const bool by_itself = !a->no_isolate && !a->dry_run && !a->n_scripts &&
-                           selection_is_whole(a, cases);
-    const char *lacks = "";
-    const char *why;
-
-    if (!a->isolate && !by_itself) {
-        return;
-    }
-    if (a->adapter) {
-        why = "an adapter is its user's";
-    } else if (a->world != WORLD_LOCAL) {
-        why = "ranks are no processes of their own";
-    } else if (a->wrap) {
-        why = "they are wrapped";
-    } else {
-        lacks = "this machine lacks ";
-        why = limits_lacking();
-    }
-    if (why && a->isolate) {
-        fprintf(stderr, "fsdp-cts: ranks are not isolated: %s%s\n", lacks, why);
-    } else if (why) {
-        (void)snprintf(a->not_isolated, sizeof(a->not_isolated), "%s%s", lacks,
-                       why);
-    }
-    a->isolate = !why;
 }
 
 /* One engine that was judged: its table, and of random cases that fail the
@@ -331,16 +299,6 @@ static int check_scripts(const struct arguments *a)
     return 0;
 }
 
-static int check_isolation(const struct arguments *a)
-{
-    if (a->isolate && a->no_isolate) {
-        fprintf(stderr, "fsdp-cts run: --isolate and --no-isolate say the "
-                        "opposite of each other: give one\n");
-        return EXIT_USAGE;
-    }
-    return 0;
-}
-
 /* ---- A program on ranks ---- */
 
 /* Whether ranks are processes that a program can be put on. */
@@ -416,7 +374,7 @@ static int check(struct arguments *a)
     code = code ? code : check_engines(a);
     code = code ? code : check_fail_fast(a);
     code = code ? code : check_wrap_and_debug(a);
-    code = code ? code : check_isolation(a);
+    code = code ? code : isolation_check(a);
     return code ? code : check_scripts(a);
 }
 
@@ -462,7 +420,7 @@ static int select_and_run(struct arguments *a)
     }
     code = code ? code : check_cases(a, &cases);
     code = code || !a->debug ? code : check_debug(a, &cases);
-    settle_isolation(a, &cases);
+    isolation_settle(a, &cases);
     supervise_catch_signals();
     if (code == 0) {
         code = a->n_scripts ? drawn_alone(a, &text)

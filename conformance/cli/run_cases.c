@@ -6,6 +6,7 @@
 #include "cli/run_cases.h"
 #include "cases/case_claims.h"
 #include "cli/fail_fast.h"
+#include "cli/isolation.h"
 #include "run/adapter.h"
 #include "run/supervise.h"
 
@@ -43,6 +44,9 @@ int run_cases_by_adapter(const struct arguments *a,
                                     .claimed = claimed ? claimed : &all};
     const int status = adapter_run(&job, error);
 
+    if (status == FSDP_OK && claimed) {
+        isolation_tell(a);
+    }
     manifest_release(&all);
     return status;
 }
@@ -74,25 +78,6 @@ static bool claims_case(const struct supervise_engine *said,
         }
     }
     return true;
-}
-
-/* Once, of whole runs behind the first engine; and of an engine that needs what
- * isolated ranks are refused. Where no engine could be asked nothing ran. */
-static void say_not_isolated(const struct arguments *a, bool is_first,
-                             const struct supervise_job *job,
-                             const struct supervise_engine *said)
-{
-    char padded[sizeof(said->claims) + 2];
-
-    if (is_first && said->known && a->not_isolated[0]) {
-        fprintf(stderr, "fsdp-cts: ranks are not isolated: %s\n",
-                a->not_isolated);
-    }
-    (void)snprintf(padded, sizeof(padded), " %s ", said->claims);
-    if (job->isolate && strstr(padded, " devices ")) {
-        fprintf(stderr, "fsdp-cts: ranks are not isolated: %s claims devices\n",
-                job->engine);
-    }
 }
 
 /* Marks the cases that the engine claims: claimed[cases->n]. */
@@ -130,7 +115,10 @@ static int run_engines(const struct arguments *a,
         e->records = job.records;
         status = a->fail_fast ? fail_fast(&job, e, &said, error)
                               : supervise(&job, &said, error);
-        say_not_isolated(a, i == 0, &job, &said);
+        if (i == 0 && said.known) {
+            isolation_tell(a);
+        }
+        isolation_tell_engine(&job, &said);
         mark_claimed(&said, e->cases, claimed);
         times_note(times, "record", job.engine, began);
         times_note_launch(times, job.engine, said.launch_seconds);
