@@ -247,24 +247,21 @@ const struct claim known_claims[] = {
      .asked_by = loads, .says = {"\nload ", "! load-"}},
     {"prefetch", CLAIM_ENGINE,
      .text = "cases that ask for running ahead, `memory.prefetch-bound`, "
-             "`prefetch.*` "
-             "and `error.options-ahead`",
+             "`prefetch.*` and `error.options-ahead`",
      .asked_by = runs_ahead, .says = {"! prefetch-", "! reduces-beyond"}},
     {"strict-memory", CLAIM_ENGINE,
      .text = "the requirements that measure the strict profile to the byte "
              "(`memory.peak-*`, `comm.order`, ...); no case"},
     {"strict-storage", CLAIM_ENGINE,
-     .text = "`memory.storage-total`, which measures what is allocated in the "
-             "strict "
-             "profile; no case"},
+     .text = "`memory.storage-total` and `memory.bounded`, which measure what "
+             "is allocated in the strict profile; no case"},
     {"scripts", CLAIM_ENGINE,
      .text = "scripts that are drawn: `run --scripts` plays none. Of an "
              "adapter: cases that play a script of their own"},
     {"bf16", CLAIM_ENGINE,
      .text = "cases with bf16 parameters, gradients or reductions, and "
              "`mixed.*`; `shard` must then refuse a bf16 `param_dtype` or "
-             "`reduce_dtype` "
-             "(`error.unclaimed-dtype`, `error.unclaimed`)",
+             "`reduce_dtype` (`error.unclaimed-dtype`, `error.unclaimed`)",
      .asked_by = has_dtype, .value = FSDP_DTYPE_BF16},
     {"fp16", CLAIM_ENGINE,
      .text = "cases with float16; `shard` must then refuse an f16 "
@@ -300,9 +297,8 @@ const struct claim known_claims[] = {
              "`groups.*`",
      .asked_by = has_numbers},
     {"frozen", CLAIM_ENGINE,
-     .text =
-         "cases in which some parameters are frozen; `frozen.*`; without it "
-         "`shard` must refuse them (`error.unclaimed`)",
+     .text = "cases in which some parameters are frozen; `frozen.*`; without "
+             "it `shard` must refuse them (`error.unclaimed`)",
      .asked_by = freezes, .says = {"! grad-of-frozen", "! shard-frozen"}},
     {"thaw", CLAIM_ENGINE,
      .text = "scripts that freeze and thaw parameters; `thaw.*`, "
@@ -315,8 +311,8 @@ const struct claim known_claims[] = {
     {"parameter-units", CLAIM_ENGINE,
      .text = "cases in which some parameters of a module have a unit of their "
              "own, or none; `parameter-units.*`, `error.parameter-units`, "
-             "`error.parameter-units-disagree`; without it `shard` must refuse "
-             "that (`error.unclaimed`)",
+             "`error.parameter-units-disagree`; without it `shard` must "
+             "refuse that (`error.unclaimed`)",
      .asked_by = cuts_modules,
      .says = {"! parameter-unit-", "! shard-parameter-"}},
     {"ignored", CLAIM_ENGINE,
@@ -326,10 +322,9 @@ const struct claim known_claims[] = {
      .asked_by = ignores,
      .says = {"-of-ignored", "! shard-ignored", "! tied-name-ignored"}},
     {"buffers", CLAIM_ENGINE,
-     .text =
-         "cases of models that have buffers; `buffer.*`, "
-         "`memory.buffers`, `error.unknown-buffer`; without it `shard` must "
-         "refuse them (`error.unclaimed`)",
+     .text = "cases of models that have buffers; `buffer.*`, "
+             "`memory.buffers`, `error.unknown-buffer`; without it `shard` "
+             "must refuse them (`error.unclaimed`)",
      .asked_by = has_buffers,
      .says = {"! unknown-buffer\n", "! unknown-buffer ", "! shard-buffers"}},
     {"step-in-backward", CLAIM_ENGINE,
@@ -387,15 +382,13 @@ const struct claim known_claims[] = {
      .says = {"\nscale ", "! step-scale-"}},
     {"f32-fma", CLAIM_ENGINE,
      .text = "nothing of an engine in the suite's process: bits are compared "
-             "in any "
-             "case. An adapter is then judged by bounds"},
+             "in any case. An adapter is then judged by bounds"},
     {"serial", CLAIM_ENGINE,
      .text = "nothing: who claims it plays all ranks in one process, as the "
-             "baseline "
-             "does"},
+             "baseline does"},
     {"devices", CLAIM_ENGINE,
-     .text = "nothing: ranks of who claims it are not isolated, since it opens "
-             "devices, sockets or processes"},
+     .text = "nothing: ranks of who claims it are not isolated, since it "
+             "opens devices, sockets or processes"},
     {"fold-any", CLAIM_ADAPTER,
      .text = "ranks meet in some order, which is not declared; in place of "
              "`fold-rank` and `fold-ring`"},
@@ -407,9 +400,8 @@ const struct claim known_claims[] = {
      .text = "cases of a random graph that has [this](#random-graphs)",
      .begins = true},
     {"reshard-root", CLAIM_ADAPTER,
-     .text = "a root with parameters can be resharded after its forward (cases "
-             "that "
-             "do not keep it)"},
+     .text = "a root with parameters can be resharded after its forward "
+             "(cases that do not keep it)"},
     {"divide-factor", CLAIM_ADAPTER, .text = "another divisor than the world"},
     {"unshard-f32", CLAIM_ADAPTER,
      .text = "in mixed precision, too, all units are unsharded at once in "
@@ -420,22 +412,20 @@ const struct claim known_claims[] = {
      .begins = true},
     {"again", CLAIM_ADAPTER, .text = "a second life in the same process"},
     {"in-pass", CLAIM_ADAPTER,
-     .text = "scripts that do something in the middle of a pass (`at`), or end "
-             "there (`left-open`)"},
+     .text = "scripts that do something in the middle of a pass (`at`), or "
+             "end there (`left-open`)"},
     {"live-bytes", CLAIM_ADAPTER,
      .text = "`memory` is measured as the specification says. Without it "
-             "`memory.*` "
-             "and `run.leaves-nothing` are not claimed"},
+             "`memory.*` and `run.leaves-nothing` are not claimed"},
     {"late-states", CLAIM_ADAPTER,
      .text = "optimizer states are live from the first step on, and under the "
              "per-parameter layout without padding; else from `shard` on, "
              "with it. `thaw.states-rest` is then not asked"},
     {"ahead-", CLAIM_ADAPTER,
-     .text =
-         "whatever a case asks for, it runs ahead by no less than W, 1 to 9 "
-         "(units gathered early in either phase, and reductions in "
-         "flight); with `prefetch`, `memory.prefetch-bound` is asked in "
-         "all cases",
+     .text = "whatever a case asks for, it runs ahead by no less than W, 1 to "
+             "9 (units gathered early in either phase, and reductions in "
+             "flight); with `prefetch`, `memory.prefetch-bound` is asked in "
+             "all cases",
      .begins = true},
     {"wire", CLAIM_ADAPTER,
      .text = "`dirty_padding`, `dirty_frozen` and `misplaced` are measured"},
@@ -447,13 +437,11 @@ const struct claim known_claims[] = {
      .text = "`changes` has what calls changed in their process"},
     {"streams", CLAIM_ADAPTER,
      .text = "`races` and `flights` are recorded from its order of calls. "
-             "Without it "
-             "`stream.*` and `prefetch.*` are not claimed"},
+             "Without it `stream.*` and `prefetch.*` are not claimed"},
     {"answers", CLAIM_ADAPTER,
      .text = "it makes the wrong calls and records what they are answered "
-             "(`misuse`, "
-             "`options`, `disagree`, `!` in scripts), and the norms that "
-             "`clip` asks for"},
+             "(`misuse`, `options`, `disagree`, `!` in scripts), and the "
+             "norms that `clip` asks for"},
     {"timeline", CLAIM_ADAPTER,
      .text = "`timeline` is recorded. Without it `frozen.reshards` is not "
              "claimed"},

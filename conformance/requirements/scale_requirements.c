@@ -254,19 +254,6 @@ static bool unscaled_once_spoil(const struct expect *e, struct record *r)
 
 /* ---- scale.skip-changes-nothing ------------------------------------------ */
 
-static const uint32_t stages[] = {RECORD_AFTER, RECORD_STATE0, RECORD_STATE1};
-
-/* Weights, and as many states as the optimizer has of this parameter. */
-static uint32_t n_stages(const struct expect *e, uint32_t p)
-{
-    if (!expect_is_trainable(e, p)) {
-        return 1;
-    }
-    return e->c->optimizer == FSDP_OPTIMIZER_ADAMW      ? 3
-           : e->c->optimizer == FSDP_OPTIMIZER_MOMENTUM ? 2
-                                                        : 1;
-}
-
 static bool kept_of_part(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f)
 {
@@ -282,11 +269,10 @@ static bool kept_of_part(const struct expect *e, const struct record *r,
                        compare_values(r, RECORD_REDUCED, &earlier), f)) {
         return false;
     }
-    for (uint32_t k = 0;
-         k < n_stages(expect_at(e, part->step), part->parameter); k++) {
-        if (!compare_equal(e, &own, stages[k],
-                           compare_values(r, stages[k], part),
-                           compare_values(r, stages[k], &earlier), f)) {
+    for (uint32_t k = 0; k < compare_n_stages_of(e, part); k++) {
+        if (!compare_equal(e, &own, compare_stages[k],
+                           compare_values(r, compare_stages[k], part),
+                           compare_values(r, compare_stages[k], &earlier), f)) {
             return false;
         }
     }
@@ -342,9 +328,8 @@ static bool was_alike(const struct expect *e, const struct record *r,
         !as_baseline(e, r, &earlier, RECORD_REDUCED, f)) {
         return false;
     }
-    for (uint32_t k = 0;
-         k < n_stages(expect_at(e, part->step), part->parameter); k++) {
-        if (!as_baseline(e, r, &earlier, stages[k], f)) {
+    for (uint32_t k = 0; k < compare_n_stages_of(e, part); k++) {
+        if (!as_baseline(e, r, &earlier, compare_stages[k], f)) {
             return false;
         }
     }
@@ -360,9 +345,8 @@ static bool next_of_part(const struct expect *e, const struct record *r,
     if (!was_alike(e, r, part, &ignored)) {
         return true;
     }
-    for (uint32_t k = 0;
-         k < n_stages(expect_at(e, part->step), part->parameter); k++) {
-        if (!as_baseline(e, r, part, stages[k], f)) {
+    for (uint32_t k = 0; k < compare_n_stages_of(e, part); k++) {
+        if (!as_baseline(e, r, part, compare_stages[k], f)) {
             return false;
         }
     }

@@ -29,20 +29,6 @@ static bool steps_early(const struct expect *e, uint32_t i)
 
 /* ---- Values -------------------------------------------------------------- */
 
-static const uint32_t stages[] = {RECORD_AFTER, RECORD_STATE0, RECORD_STATE1};
-
-/* Weights, and as many states as the parameter has there. */
-static uint32_t n_stages(const struct expect *e,
-                         const struct compare_part *part)
-{
-    if (!expect_is_trainable(expect_at(e, part->step), part->parameter)) {
-        return 1;
-    }
-    return e->c->optimizer == FSDP_OPTIMIZER_ADAMW      ? 3
-           : e->c->optimizer == FSDP_OPTIMIZER_MOMENTUM ? 2
-                                                        : 1;
-}
-
 /* Whether the last step before look i was made in a pass. */
 static bool is_behind(const struct expect *e, uint32_t i)
 {
@@ -83,10 +69,10 @@ static bool same_of_part(const struct expect *e, const struct record *r,
 
     of.any_nan = compare_any_nan(e);
     of.any_zero = e->profile == EXPECT_OWN;
-    for (uint32_t k = 0; k < n_stages(e, part); k++) {
-        if (!compare_equal(e, &of, stages[k],
-                           compare_values(r, stages[k], part),
-                           compare_baseline(e, stages[k], part), f)) {
+    for (uint32_t k = 0; k < compare_n_stages_of(e, part); k++) {
+        if (!compare_equal(e, &of, compare_stages[k],
+                           compare_values(r, compare_stages[k], part),
+                           compare_baseline(e, compare_stages[k], part), f)) {
             return false;
         }
     }
@@ -99,10 +85,10 @@ static bool once_of_part(const struct expect *e, const struct record *r,
     struct compare_part before = *part;
 
     before.step = look_before(e, part->step);
-    for (uint32_t k = 0; k < n_stages(e, part); k++) {
-        if (!compare_equal(e, part, stages[k],
-                           compare_values(r, stages[k], part),
-                           compare_values(r, stages[k], &before), f)) {
+    for (uint32_t k = 0; k < compare_n_stages_of(e, part); k++) {
+        if (!compare_equal(e, part, compare_stages[k],
+                           compare_values(r, compare_stages[k], part),
+                           compare_values(r, compare_stages[k], &before), f)) {
             return false;
         }
     }

@@ -130,16 +130,6 @@ static uint32_t frozen_since(const struct expect *e, uint32_t i, uint32_t p)
 /* ---- Values ---------------------------------------------------------------
  */
 
-static const uint32_t stages[] = {RECORD_AFTER, RECORD_STATE0, RECORD_STATE1};
-
-/* Weights, and as many states as the optimizer has. */
-static uint32_t n_stages(const struct expect *e)
-{
-    return e->c->optimizer == FSDP_OPTIMIZER_ADAMW      ? 3
-           : e->c->optimizer == FSDP_OPTIMIZER_MOMENTUM ? 2
-                                                        : 1;
-}
-
 static bool as_baseline(const struct expect *e, const struct record *r,
                         const struct compare_part *part, struct finding *f)
 {
@@ -147,10 +137,10 @@ static bool as_baseline(const struct expect *e, const struct record *r,
 
     of.any_nan = compare_any_nan(e);
     of.any_zero = e->profile == EXPECT_OWN;
-    for (uint32_t k = 0; k < n_stages(e); k++) {
-        if (!compare_equal(e, &of, stages[k],
-                           compare_values(r, stages[k], part),
-                           compare_baseline(e, stages[k], part), f)) {
+    for (uint32_t k = 0; k < compare_n_stages(e); k++) {
+        if (!compare_equal(e, &of, compare_stages[k],
+                           compare_values(r, compare_stages[k], part),
+                           compare_baseline(e, compare_stages[k], part), f)) {
             return false;
         }
     }
@@ -163,15 +153,16 @@ static bool starts_of_part(const struct expect *e, const struct record *r,
     if (since_thaw(e, part->step, part->parameter) != 0) {
         return true;
     }
-    for (uint32_t k = 1; k < n_stages(e); k++) {
-        const float *x = compare_values(r, stages[k], part);
+    for (uint32_t k = 1; k < compare_n_stages(e); k++) {
+        const float *x = compare_values(r, compare_stages[k], part);
 
         if (!x) {
-            return compare_missing(part, stages[k], f);
+            return compare_missing(part, compare_stages[k], f);
         }
         for (uint64_t i = 0; i < part->n; i++) {
             if (fsdp_f32_bits(x[i]) != 0) {
-                return compare_element(e, part, stages[k], i, x[i], 0.0f, f);
+                return compare_element(e, part, compare_stages[k], i, x[i],
+                                       0.0f, f);
             }
         }
     }
@@ -231,7 +222,7 @@ looks_hold(const struct expect *e, const struct record *r,
 
 static bool is_start(const struct expect *e, uint32_t i, uint32_t p)
 {
-    return n_stages(e) > 1 && since_thaw(e, i, p) == 0;
+    return compare_n_stages(e) > 1 && since_thaw(e, i, p) == 0;
 }
 
 static bool is_stepped(const struct expect *e, uint32_t i, uint32_t p)

@@ -81,21 +81,10 @@ static int ask_grad(struct driver *x, uint32_t p)
     return x->engine.grad(x->sharded, p, &t);
 }
 
-static int param(struct driver *x, int *status)
+/* Of the first, or of one that there is not. */
+static int of_one(struct driver *x, const struct play_wrong *how, int *status)
 {
-    *status = ask_param(x, 0);
-    return FSDP_OK;
-}
-
-static int unknown_parameter(struct driver *x, int *status)
-{
-    *status = ask_param(x, x->model->n_parameters);
-    return FSDP_OK;
-}
-
-static int grad(struct driver *x, int *status)
-{
-    *status = ask_grad(x, 0);
+    *status = how->ask(x, how->more > 0 ? x->model->n_parameters : 0);
     return FSDP_OK;
 }
 
@@ -134,7 +123,9 @@ static int of_each(struct driver *x, const struct play_wrong *how, int *status)
             FSDP_TRY(drive_answer_number(x, "unnamed-parameter", 0));
         }
     }
-    return any ? FSDP_OK : unknown_parameter(x, status);
+    return any ? FSDP_OK
+               : of_one(x, &(struct play_wrong){.ask = ask_param, .more = 1},
+                        status);
 }
 
 static bool is_ignored(const struct driver *x, uint32_t p)
@@ -297,8 +288,8 @@ static int deferred(struct driver *x, const struct play_wrong *how, int *status)
 
 static const struct play_wrong calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_POINT_BEFORE_BEGIN] = {.call = first_point},
-    [SCRIPT_CALL_PARAM_AT_REST] = {.call = param},
-    [SCRIPT_CALL_GRAD_AT_REST] = {.call = grad},
+    [SCRIPT_CALL_PARAM_AT_REST] = {.with = of_one, .ask = ask_param},
+    [SCRIPT_CALL_GRAD_AT_REST] = {.with = of_one, .ask = ask_grad},
     [SCRIPT_CALL_CANCEL_AT_REST] = {.with = at, .point = FSDP_CANCEL},
     [SCRIPT_CALL_END_AT_REST] = {.with = at,
                                  .point = FSDP_END,
@@ -308,7 +299,9 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_STEP_SCALE_NEGATIVE] = {.with = step, .value = -0.5f},
     [SCRIPT_CALL_STEP_SCALE_NAN] = {.with = step, .value = NAN},
     [SCRIPT_CALL_STEP_SCALE_INFINITE] = {.with = step, .value = INFINITY},
-    [SCRIPT_CALL_UNKNOWN_PARAMETER] = {.call = unknown_parameter},
+    [SCRIPT_CALL_UNKNOWN_PARAMETER] = {.with = of_one,
+                                       .ask = ask_param,
+                                       .more = 1},
     [SCRIPT_CALL_PARAM_AFTER_CANCEL] = {.call = any_param},
     [SCRIPT_CALL_GRAD_AFTER_CANCEL] = {.call = any_grad},
     [SCRIPT_CALL_BEGIN_TWICE] = {.with = at,
@@ -324,7 +317,7 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_UNKNOWN_MODULE] = {.with = at_unknown,
                                     .point = FSDP_PRE_FORWARD},
     [SCRIPT_CALL_UNSHARD_ALL_IN_PASS] = {.call = unshard_all},
-    [SCRIPT_CALL_GRAD_IN_FORWARD] = {.call = grad},
+    [SCRIPT_CALL_GRAD_IN_FORWARD] = {.with = of_one, .ask = ask_grad},
     [SCRIPT_CALL_POINT_AFTER_LAST] = {.call = last_point},
     [SCRIPT_CALL_END_OF_ANOTHER] = {.with = at,
                                     .point = FSDP_END,

@@ -266,8 +266,7 @@ struct fsdp_engine {
      *                                  lenient-load
      *   serial                         plays all ranks in one process: the
      *                                  driver sets env->rank between passes
-     *   devices                        opens devices, sockets or processes:
-     *                                  its ranks are not isolated
+     *   devices                        needs some: it is not isolated
      */
     const char *const *claims;
 

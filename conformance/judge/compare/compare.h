@@ -226,6 +226,17 @@ const float *compare_values_in_whole(const struct expect *e,
 const float *compare_baseline(const struct expect *e, uint32_t stage,
                               const struct compare_part *part);
 
+/* What a look shows of a parameter, weights and states, and how much of that
+ * there is: of the optimizer; of a parameter, which has states where it is
+ * trained. */
+enum {
+    COMPARE_STAGES = 3
+};
+extern const uint32_t compare_stages[COMPARE_STAGES];
+uint32_t compare_n_stages(const struct expect *e);
+uint32_t compare_n_stages_of(const struct expect *e,
+                             const struct compare_part *part);
+
 /* Compares part->n values in bits. `got` NULL: not recorded, a failure; `want`
  * NULL: missing; a NaN in `want`: a failure. The finding names parameter,
  * element, flat, shard, local index. */

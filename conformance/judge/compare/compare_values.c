@@ -200,6 +200,24 @@ bool compare_missing(const struct compare_part *part, uint32_t stage,
                          "not recorded: elements from here on");
 }
 
+const uint32_t compare_stages[COMPARE_STAGES] = {RECORD_AFTER, RECORD_STATE0,
+                                                 RECORD_STATE1};
+
+uint32_t compare_n_stages(const struct expect *e)
+{
+    return e->c->optimizer == FSDP_OPTIMIZER_ADAMW      ? 3
+           : e->c->optimizer == FSDP_OPTIMIZER_MOMENTUM ? 2
+                                                        : 1;
+}
+
+uint32_t compare_n_stages_of(const struct expect *e,
+                             const struct compare_part *part)
+{
+    return expect_is_trainable(expect_at(e, part->step), part->parameter)
+               ? compare_n_stages(e)
+               : 1;
+}
+
 bool compare_same_or_nan(float got, float want)
 {
     return isnan(want) ? isnan(got) : fsdp_f32_bits(got) == fsdp_f32_bits(want);
