@@ -127,8 +127,7 @@ static uint32_t frozen_since(const struct expect *e, uint32_t i, uint32_t p)
     return trains(e, i, p) ? i : look;
 }
 
-/* ---- Values ---------------------------------------------------------------
- */
+/* ---- Values -------------------------------------------------------------- */
 
 static bool as_baseline(const struct expect *e, const struct record *r,
                         const struct compare_part *part, struct finding *f)
