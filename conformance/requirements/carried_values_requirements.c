@@ -301,8 +301,8 @@ static bool spoil(const struct expect *e, struct record *r, uint32_t kind)
         rank ? compare_sequence(rank, rank->shard_sequence) : NULL;
     const uint32_t from = q ? q->n : 0;
 
-    q = compare_step_sequence(rank, 0);
-    for (uint32_t i = 0; rank && q && i < q->n; i++) {
+    q = rank ? compare_step_sequence(rank, 0) : NULL;
+    for (uint32_t i = 0; q && i < q->n; i++) {
         if (q->c[i].kind == kind && is_of_shards(e, &q->c[i]) &&
             from + i < rank->account.payloads.n) {
             rank->account.payloads.hash[from + i] ^= 1;
