@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1111;
+const uint32_t manifest_count = 1112;
 const char manifest_sha256[] =
-    "3f60284e171d4b70be9b6e90f3219185b5e78e3676ab29aef52dca4a9c3d4cb6";
+    "6e93a8202ebeb36d2e66c96b5c8d1e4cfa06cf8f841261c3a7c3f3168def9d0a";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -82,11 +82,13 @@ static bool same_of_part(const struct expect *e, const struct record *r,
 static bool once_of_part(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f)
 {
+    struct compare_part now = *part;
     struct compare_part before = *part;
 
+    now.own = true; /* a NaN that is not stepped stays one */
     before.step = look_before(e, part->step);
     for (uint32_t k = 0; k < compare_n_stages_of(e, part); k++) {
-        if (!compare_equal(e, part, compare_stages[k],
+        if (!compare_equal(e, &now, compare_stages[k],
                            compare_values(r, compare_stages[k], part),
                            compare_values(r, compare_stages[k], &before), f)) {
             return false;
