@@ -47,6 +47,36 @@ bool script_ignores(const struct run_case *c, uint32_t p)
     return of && of->unit == FSDP_NO_UNIT;
 }
 
+static bool has_elements(const struct graph_parameter *of)
+{
+    for (uint32_t i = 0; i < of->n_dims; i++) {
+        if (of->shape[i] == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool script_has_all(const struct run_case *c, uint64_t values)
+{
+    const struct graph_parameter *of;
+    struct graph g;
+
+    if (!case_graph_of(c, &g)) {
+        return false;
+    }
+    for (uint32_t p = 0; (of = parameter_of(&g, p)); p++) {
+        const uint32_t q =
+            case_is_tied(c) && of->tied >= 0 ? (uint32_t)of->tied : p;
+
+        if (of->unit != FSDP_NO_UNIT && has_elements(of) &&
+            (q >= 64 || (values >> q & 1) == 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Parameters that are trained in a life that begins, as far as it is known. */
 static uint64_t trained_first(const struct script_state *s)
 {

@@ -255,6 +255,10 @@ static void test_legal(void **state)
     }
 }
 
+#define EMPTY                                                               \
+    "graph.random.natural.full-shard.k2.flat.drawn.rank.s.sgd.seed948282\n" \
+    "deferred"
+
 static const char ties[] =
     "graph.ties.natural.full-shard.k1.flat.drawn.rank.s.sgd.seed360376";
 
@@ -326,6 +330,11 @@ static const struct {
      "nothing says"},
     {HYBRID "whole.rank.s.sgd",
      "set all all-reduce 0; pass 0.0; ! step-with-partials", NULL},
+    /* The other parameter of this graph has no elements. */
+    {EMPTY, "! deferred-unshard-all; ! deferred-pieces", NULL},
+    {EMPTY, "assign 1 initial; ! deferred-unshard-all", NULL},
+    {EMPTY, "assign 0 initial; ! deferred-unshard-all", "nothing says"},
+    {EMPTY, "send 0 initial; ! deferred-begin", "nothing says"},
     /* Parameter 4 is another name of one, under which it is saved. */
     {ties, "save a sharded; wait a; again renamed 3; ! load-renamed", NULL},
     {ties, "save a sharded; wait a; again renamed 4; ! load-renamed",

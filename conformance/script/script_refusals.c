@@ -82,6 +82,17 @@ static uint32_t of_slot(const struct script_state *s)
                               : 0;
 }
 
+/* Whether a parameter has no values, for certain: each model has two, what is
+ * ignored needs none, and nor does what has no elements. */
+static bool lacks_values(const struct script_state *s)
+{
+    if (!s->empty || (s->values & 3) == 3) {
+        return false;
+    }
+    return s->values == 0 || !s->s->has_case ||
+           (!case_ignores(&s->s->c) && !script_has_all(&s->s->c, s->values));
+}
+
 uint32_t script_when_at_rest(const struct script_state *s)
 {
     uint32_t now = SCRIPT_AT_REST;
@@ -96,12 +107,7 @@ uint32_t script_when_at_rest(const struct script_state *s)
                : 0;
     now |= s->step_set ? SCRIPT_STEP_SET : 0;
     now |= s->predivided != 0 ? SCRIPT_PREDIVIDED : 0;
-    /* Each model has two parameters; what is ignored needs no values. */
-    now |=
-        s->empty && (s->values & 3) != 3 &&
-                (s->values == 0 || !s->s->has_case || !case_ignores(&s->s->c))
-            ? SCRIPT_EMPTY
-            : 0;
+    now |= lacks_values(s) ? SCRIPT_EMPTY : 0;
     now |= s->saving != SCRIPT_NO_SLOT ? SCRIPT_SAVING : SCRIPT_IDLE;
     now |= !s->pending && !s->reduced && s->saving == SCRIPT_NO_SLOT
                ? SCRIPT_FREE

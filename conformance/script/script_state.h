@@ -76,6 +76,9 @@ void script_state_end(struct script_state *state);
 uint32_t script_original(const struct run_case *c, uint32_t p);
 /* Whether parameter p of a graph is in no unit. */
 bool script_ignores(const struct run_case *c, uint32_t p);
+/* Whether a graph lacks no value where the parameters of these bits have some:
+ * the others have no elements, are ignored, or are other names of these. */
+bool script_has_all(const struct run_case *c, uint64_t values);
 /* FREEZE, THAW. Whether what is in a slot, for certain, has no
  * states of a parameter that is trained now; has those of all that are. */
 void script_freeze(struct script_state *s, const struct script_action *a);
