@@ -5,6 +5,7 @@
  */
 #include "judge/judge_adapter.h"
 
+#include "judge/compare/compare.h"
 #include "judge/oracle/expect_testing.h"
 
 #include <setjmp.h>
@@ -134,6 +135,25 @@ static void bits_are_claimed_or_bounded(void **state)
     assert_false(x->e.any_fold);
 }
 
+/* All else of a collective is asked for. */
+static void no_order_is_asked_for_where_none_is_declared(void **state)
+{
+    struct fixture *x = *state;
+    const struct record_collective want = {
+        .kind = FSDP_ALL_GATHER, .fold = FSDP_FOLD_RING, .n = 19};
+    struct record_collective got = want;
+
+    got.fold = FSDP_FOLD_RANK;
+    assert_false(compare_as_asked(&x->e, &got, &want));
+    x->e.any_fold = true;
+    assert_true(compare_as_asked(&x->e, &got, &want));
+    got.n = 18;
+    assert_false(compare_as_asked(&x->e, &got, &want));
+    got = want;
+    got.dtype = FSDP_DTYPE_BF16;
+    assert_false(compare_as_asked(&x->e, &got, &want));
+}
+
 /* What an adapter says of memory: its states, and how far it runs ahead. */
 static void memory_is_as_it_is_claimed(void **state)
 {
@@ -196,6 +216,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(what_only_an_adapter_must_claim),
         TEST(bits_are_claimed_or_bounded),
+        TEST(no_order_is_asked_for_where_none_is_declared),
         TEST(memory_is_as_it_is_claimed),
         TEST(activations_are_rounded_as_claimed),
 #undef TEST

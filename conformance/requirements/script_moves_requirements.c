@@ -17,17 +17,13 @@ static bool is_script(const struct expect *e)
 /* ---- script.collectives ------------------------------------------------- */
 
 /* How often it is among them. */
-/* Who says nothing of the order in which ranks meet has asked for none. */
 static uint32_t times(const struct expect *e, const struct record_sequence *s,
                       const struct record_collective *c)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < s->n; i++) {
-        struct record_collective of = s->c[i];
-
-        of.fold = e->any_fold ? c->fold : of.fold;
-        n += compare_same_collective(&of, c);
+        n += compare_as_asked(e, &s->c[i], c);
     }
     return n;
 }

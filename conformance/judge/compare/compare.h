@@ -160,6 +160,11 @@ bool compare_spoil_kind_count(const struct expect *e, struct record *r,
 /* Whether two collectives agree in every field. */
 bool compare_same_collective(const struct record_collective *a,
                              const struct record_collective *b);
+/* The same of what is expected, but for the order in which ranks meet, where
+ * none is declared. */
+bool compare_as_asked(const struct expect *e,
+                      const struct record_collective *got,
+                      const struct record_collective *want);
 /* What rank 0 communicated in step 0, for spoiling, and the first collective
  * of that; NULL if nothing. */
 struct record_sequence *compare_sequence_to_spoil(struct record *r);

@@ -199,6 +199,16 @@ bool compare_same_collective(const struct record_collective *a,
            a->n == b->n;
 }
 
+bool compare_as_asked(const struct expect *e,
+                      const struct record_collective *got,
+                      const struct record_collective *want)
+{
+    struct record_collective of = *got;
+
+    of.fold = e->any_fold ? want->fold : of.fold;
+    return compare_same_collective(&of, want);
+}
+
 struct record_sequence *compare_sequence_to_spoil(struct record *r)
 {
     struct record_rank *rank = compare_rank_to_spoil(r, 0);

@@ -93,29 +93,59 @@ double bounds_relative(const struct expect *e, uint32_t steps)
     return (bounds_roundings(e) * eps + narrow) * (1.0 + steps);
 }
 
-/* Within the bound, and `more` of what an optimizer makes of it. */
-static bool hold(const struct expect *e, const float *got, const float *want,
-                 uint64_t n, uint32_t steps, double more, struct finding at,
-                 struct finding *f)
+static double norm_of(const float *x, uint64_t n)
+{
+    double norm = 0.0;
+
+    for (uint64_t i = 0; i < n; i++) {
+        norm += (double)x[i] * (double)x[i];
+    }
+    return sqrt(norm);
+}
+
+static bool hold(const float *got, const float *want, uint64_t n, double bound,
+                 struct finding at, struct finding *f)
 {
     double error = 0.0;
-    double norm = 0.0;
 
     for (uint64_t i = 0; i < n; i++) {
         double d = (double)got[i] - (double)want[i];
 
         error += d * d;
-        norm += (double)want[i] * (double)want[i];
     }
-    return bounds_value(sqrt(error), 0.0,
-                        bounds_relative(e, steps) * sqrt(norm) + more, at, f);
+    return bounds_value(sqrt(error), 0.0, bound, at, f);
+}
+
+/*
+ * Of a parameter of few elements a rank's samples may cancel to anything: how
+ * large the terms were that were added up is told by the greatest of what all
+ * ranks and microbatches of the step came to.
+ */
+static double norm_of_step(const struct expect *e,
+                           const struct compare_part *part)
+{
+    double most = 0.0;
+
+    for (uint32_t b = 0; e->baseline && b < e->c->microbatches; b++) {
+        struct compare_part at = *part;
+
+        at.microbatch = b;
+        for (uint32_t k = 0; k < e->c->ranks; k++) {
+            const float *x = compare_values_in_whole(
+                e, e->baseline, k, RECORD_LOCAL_GRADIENT, &at);
+
+            most = fmax(most, x ? norm_of(x, part->n) : 0.0);
+        }
+    }
+    return most;
 }
 
 bool bounds_hold(const struct expect *e, const float *got, const float *want,
                  uint64_t n, uint32_t steps, struct finding at,
                  struct finding *f)
 {
-    return hold(e, got, want, n, steps, 0.0, at, f);
+    return hold(got, want, n, bounds_relative(e, steps) * norm_of(want, n), at,
+                f);
 }
 
 bool bounds_part(const struct expect *e, const struct compare_part *part,
@@ -124,7 +154,7 @@ bool bounds_part(const struct expect *e, const struct compare_part *part,
 {
     struct finding at =
         finding_at_part(record_stage_name(stage), part->microbatch, part);
-    bool weights = stage == RECORD_BEFORE || stage == RECORD_FINAL;
+    double norm, more = 0.0;
 
     if (!got) {
         return compare_missing(part, stage, f);
@@ -133,8 +163,14 @@ bool bounds_part(const struct expect *e, const struct compare_part *part,
         return finding_missing(f, at,
                                "the values to compare with are not recorded");
     }
-    return hold(e, got, want, part->n, steps,
-                weights ? bounds_adamw(e, part, steps) : 0.0, at, f);
+    norm = norm_of(want, part->n);
+    if (stage == RECORD_LOCAL_GRADIENT) {
+        norm = fmax(norm, norm_of_step(e, part));
+    } else {
+        more = bounds_adamw(e, part, steps);
+    }
+    return hold(got, want, part->n, bounds_relative(e, steps) * norm + more, at,
+                f);
 }
 
 static bool before_is_near(const struct expect *e, const struct record *r,

@@ -44,7 +44,9 @@ bool bounds_hold(const struct expect *e, const float *got, const float *want,
                  uint64_t n, uint32_t steps, struct finding at,
                  struct finding *f);
 
-/* The same of the parts of a stage: `got`, `want` NULL as compare_equal. */
+/* The same of the parts of a stage: `got`, `want` NULL as compare_equal. The
+ * norm of a local gradient is the greatest that the parameter's has in the
+ * baseline, of all ranks and microbatches of the step. */
 bool bounds_part(const struct expect *e, const struct compare_part *part,
                  uint32_t stage, const float *got, const float *want,
                  uint32_t steps, struct finding *f);

@@ -301,11 +301,10 @@ static void each_rounding_to_16_bits_has_its_eps(void **state)
     assert_true(bounds_relative(&x->e, 0) == float32);
 }
 
-/* One element through AdamW whose gradient is 0 and was 0 ever since. */
-static void add(struct record *r, uint32_t stage, uint32_t parameter,
-                uint64_t n, float value)
+static void add_of(struct record *r, uint32_t k, uint32_t stage,
+                   uint32_t parameter, uint64_t n, float value)
 {
-    struct record_rank *rank = &r->rank[0];
+    struct record_rank *rank = &r->rank[k];
     struct record_tensor *t =
         realloc(rank->tensor, (rank->n_tensors + 1) * sizeof(*t));
 
@@ -319,6 +318,36 @@ static void add(struct record *r, uint32_t stage, uint32_t parameter,
     record_sort(rank);
 }
 
+static void add(struct record *r, uint32_t stage, uint32_t parameter,
+                uint64_t n, float value)
+{
+    add_of(r, 0, stage, parameter, n, value);
+}
+
+/* Rank 0's samples cancel to 2^-10 of what rank 1's come to: what was added up
+ * is rounded as rank 1's is. A weight of that size has no such excuse. */
+static void a_gradient_that_cancels_is_measured_by_other_ranks(void **state)
+{
+    struct fixture *x = *state;
+    const struct compare_part part = {.parameter = 0, .n = 1, .unit = 0};
+    const float want = 0x1p-10f;
+    const float near = want + at_the_bound(x, 1.0f, 0) - 1.0f;
+    const float far = want + 1.5f * (at_the_bound(x, 1.0f, 0) - 1.0f);
+    struct finding f = {0};
+
+    assert_false(
+        bounds_part(&x->e, &part, RECORD_LOCAL_GRADIENT, &near, &want, 0, &f));
+    add_of(&x->baseline, 1, RECORD_LOCAL_GRADIENT, 0, fsdp_numel(x->e.model, 0),
+           1.0f);
+    assert_true(
+        bounds_part(&x->e, &part, RECORD_LOCAL_GRADIENT, &near, &want, 0, &f));
+    assert_false(
+        bounds_part(&x->e, &part, RECORD_LOCAL_GRADIENT, &far, &want, 0, &f));
+    assert_true(f.ratio > 1.0);
+    assert_false(bounds_part(&x->e, &part, RECORD_FINAL, &near, &want, 0, &f));
+}
+
+/* One element through AdamW whose gradient is 0 and was 0 ever since. */
 static void an_optimizer_at_rest_has_no_slack(void **state)
 {
     struct fixture *x = *state;
@@ -377,6 +406,7 @@ int main(void)
         TEST(what_has_no_gradient_is_not_asked_for),
         TEST(each_rounding_to_16_bits_has_its_eps),
         TEST(a_bound_of_nothing_is_zero),
+        TEST(a_gradient_that_cancels_is_measured_by_other_ranks),
         TEST(an_optimizer_at_rest_has_no_slack),
 #undef TEST
     };

@@ -20,6 +20,9 @@ class Slot:
         self.folder = os.path.join(exchange, f"slot-{a.slot}-{at}")
         self.parts = a.parts
         self.saved = saved_names(life, a.parts)
+        # Before its first step torch's optimizer has no states to save.
+        self.made = self.saved if life.optimizer.state else \
+            saved_names(life, ("parameters",)) & self.saved
 
     def save(self, scaler):
         self.scale = scaler.state_dict() if scaler else None
@@ -48,7 +51,7 @@ class Slot:
         load(self.life, self.folder, self.parts)
         there = self.form.names_in(self.life, self.folder) \
             if self.form.has_names else self.saved
-        self.answer("parts-missing", self.saved <= there)
+        self.answer("parts-missing", self.made <= there)
         self.answer("parts-unexpected", there <= self.saved)
 
     def load_leniently(self):

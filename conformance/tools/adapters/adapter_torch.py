@@ -127,15 +127,21 @@ class Engine:
         """Torch's, of a loss."""
         return torch.amp.GradScaler(life.device, **options)
 
+    def wholes(self, life):
+        """Of each parameter what an optimizer knows of it, also where this rank
+        owns no element: a rank that trains what others do not has reductions of
+        its own."""
+        return [(piece.p, piece.whole) for piece in self.pieces(life)]
+
     def train(self, life, parameters, on):
         """These are trained from now on, or not. Torch's optimizers keep the
         states of what is frozen; the specification drops them, and so does
         whoever drives torch."""
-        for piece in self.pieces(life):
-            if piece.p in parameters:
-                piece.whole.requires_grad_(on)
+        for p, whole in self.wholes(life):
+            if p in parameters:
+                whole.requires_grad_(on)
                 if not on:
-                    life.optimizer.state.pop(piece.whole, None)
+                    life.optimizer.state.pop(whole, None)
 
 
 class Piece:
@@ -161,7 +167,7 @@ class Piece:
 
 @contextlib.contextmanager
 def buffers_back(life):
-    """A fault: behind an evaluation they are what they were before it."""
+    """Behind it they are what they were: of an evaluation that is a fault."""
     kept = [(module, name, getattr(module, name).clone())
             for module, name in life.holders.values()]
     yield
@@ -306,7 +312,9 @@ class Rank:
         self.holders = holders_of(plain)
         self.frozen = {p for p in self.names.values()
                        if self.case.is_frozen(p)}
-        with self.memory.engine():
+        # What makes all tensors anew has no values for them.
+        with buffers_back(self) if self.deferred else \
+                contextlib.nullcontext(), self.memory.engine():
             self.model = self.engine.shard(self, plain)
         for unit, inner, outer in self.engine.edges(self):
             self.look.edges(unit, inner, outer)

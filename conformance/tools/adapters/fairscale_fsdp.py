@@ -239,11 +239,19 @@ class FairScale(Engine):
                     yield from owned_by(flat)
         yield from states_of(life)
 
+    @staticmethod
+    def flats(life):
+        return [(m.unit, m.params[0]) for m in life.model.modules()
+                if isinstance(m, Fsdp) and m.params]
+
+    def wholes(self, life):
+        return [(p, flat) for unit, flat in self.flats(life)
+                for p in life.case.parameters_of(unit)]
+
     def pieces(self, life):
         found = []
-        for module in life.model.modules():
-            if isinstance(module, Fsdp) and module.params:
-                found += pieces_of_flat(life, module.unit, module.params[0])
+        for unit, flat in self.flats(life):
+            found += pieces_of_flat(life, unit, flat)
         return sorted(found, key=lambda piece: piece.p)
 
 

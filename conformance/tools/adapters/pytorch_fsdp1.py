@@ -335,12 +335,21 @@ class Fsdp1(Engine):
                 yield from owned_by(module._handle)
         yield from states_of(life)
 
+    @staticmethod
+    def flats(life):
+        return [(m._handle.unit, m._handle.flat_param)
+                for m in life.model.modules()
+                if isinstance(m, Fsdp) and hasattr(m._handle, "unit")]
+
+    def wholes(self, life):
+        if self.keeps_parameters:
+            return super().wholes(life)
+        return [(p, flat) for unit, flat in self.flats(life)
+                for p in life.case.parameters_of(unit)]
+
     def pieces(self, life):
-        handles = {m._handle.unit: m._handle for m in life.model.modules()
-                   if isinstance(m, Fsdp) and hasattr(m._handle, "unit")}
         found = []
-        for unit, handle in handles.items():
-            flat = handle.flat_param
+        for unit, flat in self.flats(life):
             found += (self.pieces_kept(life.case, flat)
                       if self.keeps_parameters
                       else pieces_of_flat(life, unit, flat))

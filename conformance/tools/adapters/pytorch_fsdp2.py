@@ -42,6 +42,7 @@ from adapter_memory import (
     FULL, GRAD_FULL, GRAD_SHARD, SHARD, local, states_of,
 )
 from adapter_graph import reshards
+from adapter_look import ASIDE
 from adapter_models import STATES, ignored_in, tie_again, weights_of
 from adapter_ranks import main
 from adapter_script import ALL
@@ -188,6 +189,7 @@ class DcpAsync(Dcp):
 
     def __init__(self):
         self.group = dist.new_group()
+        ASIDE.add(self.group)
 
     def begin(self, life, folder, parts=()):
         return dcp.async_save(self.state_of(life, parts), checkpoint_id=folder,

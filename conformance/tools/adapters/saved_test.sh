@@ -146,11 +146,52 @@ if [ "$engine" = pytorch_fsdp2 ] && [ -z "${3-}" ]; then
         tail -n 3 "$folder/out"
     fi
 fi
+# A script by itself, on stdin, and what fails of it.
+scripted() # WHAT CASE REQUIREMENTS
+{
+    local failed
+
+    cat >"$folder/script"
+    "$cts" run --adapter "$python -W ignore $here/$engine.py --unmeasured \
+        $options" --case "$2" --script "$folder/script" --partial-ok --quiet \
+        --report "$folder/scripted" >"$folder/out" 2>&1
+    failed=$(sed -n 's/.*"requirement":"\([^"]*\)".*"outcome":"\(fail\|error\|timeout\|incomplete\)".*/\1/p' \
+        "$folder/scripted" 2>/dev/null | sort -u | paste -sd' ')
+    if [ "$failed" = "$3" ] && [ -s "$folder/scripted" ]; then
+        echo "$1: ${failed:-right}"
+    else
+        bad=1
+        echo "FAIL $1: found '$failed', not '$3'"
+        tail -n 3 "$folder/out"
+    fi
+    rm -f "$folder/scripted"
+}
+
+# Buffers are the model's own, also where its parameters begin without values.
+if [[ $engine = pytorch_fsdp? ]] && [ -z "${3-}" ]; then
+    layout=flat
+    [ "$engine" = pytorch_fsdp1 ] || layout=per-parameter
+    scripted 'buffers without values' \
+        mlp.track.natural.full-shard.k2.$layout.layer.rank.s.momentum '' <<'END'
+script 1
+deferred
+--
+assign all initial
+look
+pass 0.0 s
+step lr 0.01
+zero
+look
+END
+fi
 # Parts, also of the local form and with another name; one slot in two forms;
 # what was shown by `unshard` is given back, which gathers (docs/results.md);
 # what is thawed in a frozen beginning has no backward.
+options=
 if [ "$engine" = pytorch_fsdp1 ] && [ -z "${3-}" ]; then
-    cat >"$folder/script" <<'END'
+    scripted parts \
+        mlp.seed.natural.full-shard.k2.flat.layer.rank.s.momentum.frozen-body \
+        script.collectives <<'END'
 script 1
 --
 save a local of parameters
@@ -176,18 +217,19 @@ look
 save a full
 wait a
 END
-    id=mlp.seed.natural.full-shard.k2.flat.layer.rank.s.momentum.frozen-body
-    "$cts" run --adapter "$python -W ignore $here/$engine.py --unmeasured" \
-        --case "$id" --script "$folder/script" --partial-ok --quiet \
-        --report "$folder/parts" >"$folder/out" 2>&1
-    failed=$(sed -n 's/.*"requirement":"\([^"]*\)".*"outcome":"\(fail\|error\|timeout\|incomplete\)".*/\1/p' \
-        "$folder/parts" 2>/dev/null | sort -u | paste -sd' ')
-    if [ "$failed" = script.collectives ]; then
-        echo 'parts: script.collectives'
-    else
-        bad=1
-        echo "FAIL parts: found '$failed', not 'script.collectives'"
-        tail -n 3 "$folder/out"
-    fi
+    # States that there are not yet, and a unit of which some ranks have nothing.
+    scripted 'before a step' \
+        mlp.odd.natural.full-shard.k8.flat.layer.rank.s.momentum '' <<'END'
+script 1
+--
+save a sharded of states
+wait a
+load a lenient
+freeze 2
+pass 0.0 s
+step lr 0.01
+zero
+look
+END
 fi
 exit $bad
