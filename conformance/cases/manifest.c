@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1111;
+const uint32_t manifest_count = 1113;
 const char manifest_sha256[] =
-    "3f60284e171d4b70be9b6e90f3219185b5e78e3676ab29aef52dca4a9c3d4cb6";
+    "e1a34a0ddd0b7ba9bf2f2089b1614ae34559bf940a52c4d66149aeae2ed35417";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
