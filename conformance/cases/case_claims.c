@@ -414,6 +414,10 @@ const struct claim known_claims[] = {
     {"in-pass", CLAIM_ADAPTER,
      .text = "scripts that do something in the middle of a pass (`at`), or "
              "end there (`left-open`)"},
+    {"step-drops", CLAIM_ADAPTER,
+     .text = "a step drops the gradients that it has used. Scripts that use "
+             "them again (a `pass` or a `step` behind it, without `zero`) are "
+             "not asked; of drawn ones the first of the two steps falls away"},
     {"live-bytes", CLAIM_ADAPTER,
      .text = "`memory` is measured as the specification says. Without it "
              "`memory.*` and `run.leaves-nothing` are not claimed"},

@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1112;
+const uint32_t manifest_count = 1114;
 const char manifest_sha256[] =
-    "6e93a8202ebeb36d2e66c96b5c8d1e4cfa06cf8f841261c3a7c3f3168def9d0a";
+    "8be7f623fcf988ce165c91b99773e1daf66e263952ce3f578b61c68d24c4dff4";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -83,6 +83,10 @@ static void drop(const struct drawn *d, const struct script *drawn,
             (a->verb == SCRIPT_WRONG || a->verb == SCRIPT_CLIP)) {
             m->actions &= ~(1ull << i);
         }
+        if (has(&d->adapter, "step-drops") &&
+            script_step_is_used_again(drawn, i)) {
+            m->actions &= ~(1ull << i);
+        }
         if (!has(&d->adapter, "unit-factors") && a->verb == SCRIPT_SET &&
             a->knob == FSDP_KNOB_PREDIVIDE_FACTOR) {
             m->actions &= ~(1ull << i);

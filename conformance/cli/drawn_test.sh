@@ -109,7 +109,19 @@ import json
 import sys
 
 CLAIMS = ["per-parameter", "flat", "full-shard", "fold-any", "sgd", "eval",
-          "no-sync", "scripts", "workload-mlp", "wrap-layer"]
+          "no-sync", "scripts", "workload-mlp", "wrap-layer", "step-drops"]
+
+
+def uses_again(text):
+    """A repeat is looked at as if it were played once."""
+    used = False
+    for line in text.split(";"):
+        if used and line.startswith(("pass ", "step ")):
+            return True
+        used = line.startswith("step ") or used and line != "zero"
+    return False
+
+
 verb, job = sys.argv[1:]
 if verb == "claims":
     with open(job + "/claims.json", "w") as f:
@@ -121,7 +133,8 @@ else:
             case = json.load(open(f"{job}/{name}/case.json"))
             text = case["script"]
             print("clean" if case["case"]["workload"] == "mlp" and
-                  case["case"]["strategy"] == "full-shard" and not any(
+                  case["case"]["strategy"] == "full-shard" and
+                  not uses_again(text) and not any(
                       word in text for word in
                       (" at ", ";! ", ";clip ", ";save ", ";again", ";unshard",
                        "until", ";assign ", "scale ")) else text, file=f)

@@ -9,6 +9,7 @@
 
 #include "cases/case_graph_claims.h"
 #include "cases/case_script.h"
+#include "script/script.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -159,6 +160,19 @@ static bool summons(const struct run_case *c)
 {
     return c->scenario == CASE_SUMMON || script_says(c, "\nsummon") ||
            script_says(c, "\nunshard\n");
+}
+
+bool judge_uses_again(const struct run_case *c)
+{
+    struct fsdp_error error = {0};
+    struct script s = {0};
+    bool uses = script_make(c, false, &s, &error) != FSDP_OK;
+
+    for (uint32_t i = 0; i < s.n_actions && !uses; i++) {
+        uses = script_step_is_used_again(&s, i);
+    }
+    script_release(&s);
+    return uses;
 }
 
 bool judge_any_order(const char *claim)

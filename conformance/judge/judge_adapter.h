@@ -37,6 +37,10 @@ bool judge_rounds_otherwise(const struct requirement *q,
  * nobody declares is as good as another. (The tree has grains.) */
 bool judge_any_order(const char *claim);
 
+/* Whether a step of what the case plays leaves its gradients to a pass or a
+ * step behind it, which who claims step-drops cannot play. */
+bool judge_uses_again(const struct run_case *c);
+
 /* The claims that an adapter must make beside those of case_claims: what
  * engines in the suite's process have from the suite. Sets list[n..) and
  * returns how many there are then. */

@@ -210,6 +210,28 @@ static void activations_are_rounded_as_claimed(void **state)
     assert_false(judge_rounds_otherwise(&curve, &x->r));
 }
 
+static void gradients_are_used_behind_a_step(void **state)
+{
+    static const struct {
+        const char *id;
+        bool again;
+    } row[] = {
+        {"mlp.odd.natural.full-shard.k3.flat.layer.rank.s.adamw.two-steps",
+         true},
+        {"mlp.odd.natural.full-shard.k2.flat.layer.rank.s.adamw.worn-out",
+         false},
+        {"mlp.odd.natural.full-shard.k2.flat.layer.rank.ns.sgd", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        struct run_case c;
+
+        assert_true(case_of_id(row[i].id, &c));
+        assert_int_equal(judge_uses_again(&c), row[i].again);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +241,7 @@ int main(void)
         TEST(no_order_is_asked_for_where_none_is_declared),
         TEST(memory_is_as_it_is_claimed),
         TEST(activations_are_rounded_as_claimed),
+        TEST(gradients_are_used_behind_a_step),
 #undef TEST
     };
 

@@ -60,6 +60,9 @@ static const char *unclaimed_by_adapter(const struct judge_result *r,
             return claim;
         }
     }
+    if (is_adapter(r) && judge_claims(r, "step-drops") && judge_uses_again(c)) {
+        return "gradients behind a step";
+    }
     return NULL;
 }
 

@@ -86,5 +86,5 @@ bool adapter_claims_case(const struct adapter_claims *a,
             return false;
         }
     }
-    return true;
+    return !has(a, "step-drops") || !judge_uses_again(c);
 }

@@ -288,6 +288,9 @@ struct script_walk {
 struct script_walk script_begin(const struct script *s);
 /* NULL: there are no more. Never a REPEAT. */
 const struct script_action *script_next(struct script_walk *w);
+/* Whether action i, a step, is followed by a pass or a step before its
+ * gradients are dropped: they are used again. */
+bool script_step_is_used_again(const struct script *s, uint32_t i);
 /* The step of a batch of the action that script_next has just returned. */
 uint32_t script_step(const struct script_walk *w,
                      const struct script_action *a);

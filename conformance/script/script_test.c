@@ -276,6 +276,42 @@ static void test_walk(void **state)
     script_release(&s);
 }
 
+/* A bit for each step whose gradients are used again. */
+static uint32_t used_again(const char *actions)
+{
+    char text[256];
+    uint32_t bits = 0;
+    struct script s;
+
+    (void)snprintf(text, sizeof(text), HEAD "%s", actions);
+    script_test_parse(text, &s);
+    for (uint32_t i = 0; i < s.n_actions; i++) {
+        bits |= (uint32_t)script_step_is_used_again(&s, i) << i;
+    }
+    script_release(&s);
+    return bits;
+}
+
+static void test_used_again(void **state)
+{
+    (void)state;
+    assert_int_equal(used_again("pass 0.0; step lr 1; zero; pass 1.0; "
+                                "step lr 1"),
+                     0);
+    assert_int_equal(used_again("pass 0.0; step lr 1; step lr 1; zero"), 2);
+    assert_int_equal(used_again("pass 0.0; step lr 1; look; eval 1.0; "
+                                "pass 1.0; step lr 1"),
+                     2);
+    assert_int_equal(used_again("repeat 2 { pass i.0; step lr 1 }"), 4);
+    assert_int_equal(used_again("repeat 2 { pass i.0; step lr 1; zero }"), 0);
+    assert_int_equal(used_again("step lr 1; again; pass 0.0; step lr 1; "
+                                "anew; pass 0.0"),
+                     0);
+    assert_int_equal(used_again("save a sharded; wait a; pass 0.0; step lr 1; "
+                                "load a; pass 0.0"),
+                     0);
+}
+
 static void test_groups(void **state)
 {
     static const uint32_t two[] = {0, 1, 0, 0, 1, 0};
@@ -407,10 +443,11 @@ static void test_manifest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_canonical), cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_damaged),   cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_groups),    cmocka_unit_test(test_expanded),
-        cmocka_unit_test(test_manifest),  cmocka_unit_test(test_options),
+        cmocka_unit_test(test_canonical),  cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_damaged),    cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_used_again), cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_expanded),   cmocka_unit_test(test_manifest),
+        cmocka_unit_test(test_options),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

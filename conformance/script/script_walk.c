@@ -40,6 +40,28 @@ const struct script_action *script_next(struct script_walk *w)
     return NULL;
 }
 
+static bool drops_gradients(const struct script_action *a)
+{
+    return a->verb == SCRIPT_ZERO || a->verb == SCRIPT_LOAD ||
+           a->verb == SCRIPT_AGAIN || a->verb == SCRIPT_ANEW;
+}
+
+bool script_step_is_used_again(const struct script *s, uint32_t i)
+{
+    struct script_walk w = script_begin(s);
+    const struct script_action *a;
+    bool used = false;
+
+    while ((a = script_next(&w))) {
+        if (used && (a->verb == SCRIPT_PASS || a->verb == SCRIPT_STEP)) {
+            return true;
+        }
+        used = (used && !drops_gradients(a)) ||
+               (a == &s->action[i] && a->verb == SCRIPT_STEP);
+    }
+    return false;
+}
+
 uint32_t script_step(const struct script_walk *w, const struct script_action *a)
 {
     uint32_t turns = w->depth > 0 ? w->loop[w->depth - 1].turn : 0;

@@ -19,6 +19,9 @@ import deepspeed
 import torch
 import torch.distributed as dist
 from deepspeed.checkpoint import ds_to_universal
+from deepspeed.runtime.zero import (
+    partition_parameters, partitioned_param_coordinator,
+)
 from deepspeed.runtime.zero.partitioned_param_coordinator import (
     PartitionedParameterCoordinator as Coordinator,
 )
@@ -100,7 +103,8 @@ def numbers_of(*owners):
 
 def follow_gradients():
     Stage3.has_gradients = False
-    for name, value in (("partition_grads", True), ("step", False)):
+    for name, value in (("partition_grads", True), ("step", False),
+                        ("zero_grad", False)):
 
         def call(self, *args, real=getattr(Stage3, name), value=value, **named):
             result = real(self, *args, **named)
@@ -110,15 +114,44 @@ def follow_gradients():
         setattr(Stage3, name, call)
 
 
+def leave_out_agreements(look):
+    """In which ranks compare what they do, and the norm of a step. Cases that
+    play no script show them (comm.nothing-else); in scripts nothing else would
+    be found."""
+
+    def unseen(owner, name):
+        real = getattr(owner, name)
+
+        def call(*args, **kwargs):
+            before, look.inside = look.inside, True
+            try:
+                return real(*args, **kwargs)
+            finally:
+                look.inside = before
+
+        setattr(owner, name, call)
+
+    for owner, name in ((partitioned_param_coordinator,
+                         "assert_ints_same_as_other_ranks"),
+                        (partition_parameters,
+                         "assert_ints_same_as_other_ranks"),
+                        (Stage3, "step")):
+        unseen(owner, name)
+
+
 class Part(Piece):
     """A rank's part of a parameter, as DeepSpeed's own functions show it."""
 
     def values(self, life, stage):
         if stage == "reduced":
-            values = safe_get_local_grad(self.whole)
+            values = safe_get_local_grad(self.whole) \
+                if life.engine.has_gradients else None
         elif stage[-1] in "01":  # state0, loaded1
             key = STATES[life.case.optimizer][int(stage[-1])]
-            values = safe_get_local_optimizer_state(self.whole, key)
+            try:
+                values = safe_get_local_optimizer_state(self.whole, key)
+            except KeyError:  # torch makes them later
+                values = torch.zeros_like(self.whole.ds_tensor)
         elif self.whole.requires_grad:
             values = safe_get_local_fp32_param(self.whole)
         else:
@@ -127,16 +160,21 @@ class Part(Piece):
 
 
 class Step:
-    """DeepSpeed steps and forgets the gradients in one call."""
+    """DeepSpeed steps and forgets the gradients in one call, which fails where
+    there are none. What can be read of them stays until they are dropped."""
 
-    def __init__(self, engine):
-        self.engine = engine
+    def __init__(self, zero3):
+        self.zero3 = zero3
+        self.param_groups = zero3.inner.optimizer.param_groups
 
     def step(self):
-        self.engine.step()
+        gradients = self.zero3.inner.averaged_gradients.values()
+        if any(g is not None for g in gradients):
+            self.zero3.engine.step()
 
     def zero_grad(self):
-        pass
+        self.zero3.has_gradients = False
+        self.zero3.inner.zero_grad()
 
 
 DTYPE = {torch.float32: "fp32", torch.bfloat16: "bf16"}
@@ -211,7 +249,11 @@ class Universal(Native):
         return lambda: None
 
     def load(self, life, folder):
+        """A script may load both forms; what is said of it is of all loads."""
+        said = life.model._config.load_universal_checkpoint
+        life.model._config.load_universal_checkpoint = True
         life.model.load_checkpoint(folder, tag="universal")
+        life.model._config.load_universal_checkpoint = said
 
     def read(self, life, folder):
         return read_universal(life, os.path.join(folder, "universal"))
@@ -229,9 +271,11 @@ class Zero3(Engine):
         "frozen", "recompute",
         "bf16", "precision-bf16", "precision-bf16r",
         "save-sharded", "save-full", "load", "buffers",
+        "scripts", "step-drops", "unshard-all", "assign", "rank0-initial",
         *MEASURED,
     ]
     engine = inner = weights = None
+    has_gradients = False  # that can be read
 
     def prepare(self):
         import_all()
@@ -247,6 +291,8 @@ class Zero3(Engine):
         # It would compile collectives for inference, which no case uses.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         self.name_units(life.look)
+        if life.scripted:
+            leave_out_agreements(life.look)
 
     @staticmethod
     def name_units(look):
@@ -274,6 +320,7 @@ class Zero3(Engine):
         samples = next(iter(case.batch(0, 0, life.rank).values())).shape[0]
         keep = life.fault == "no-reshard"
         universal = self.through > 0 or case.scenario == "resume-full"
+        passes = 1 if life.scripted else len(case.sync)
         inner = make_optimizer(case, plain, plain.parameters())
         self.weights = weights_of(plain)
         for p, w in self.weights.items():
@@ -281,7 +328,7 @@ class Zero3(Engine):
         self.engine, self.inner, _, _ = deepspeed.initialize(
             model=plain, optimizer=inner, dist_init_required=False, config={
                 "train_micro_batch_size_per_gpu": samples,
-                "gradient_accumulation_steps": len(case.sync),
+                "gradient_accumulation_steps": passes,
                 "zero_allow_untested_optimizer": True,
                 "zero_force_ds_cpu_optimizer": False,
                 "gradient_clipping": 0.0,
@@ -301,22 +348,42 @@ class Zero3(Engine):
             life.groups[w.ds_process_group] = "shard"
         if dtypes_of(case, 0) is not None:
             self.fill_masters(life)
+        if life.scripted:  # whatever came before it, a step steps
+            self.engine.set_gradient_accumulation_boundary(True)
         return self.engine
 
     def fill_masters(self, life):
         """DeepSpeed casts a model to 16 bits first, and makes its float32
         masters of that. They are given what the model had, by its own
         function."""
+        weights = life.case.weights
+        self.assign(life, {
+            p: torch.from_numpy(weights[life.case.parameters[p]["name"]])
+            for p in self.weights})
+
+    def assign(self, life, values):
+        """To each rank its own part of what is whole. DeepSpeed's function
+        is of the master alone, not of what is gathered."""
         for piece in self.pieces(life):
-            name = life.case.parameters[piece.p]["name"]
-            values = torch.from_numpy(life.case.weights[name]).reshape(-1)
-            part = torch.zeros(piece.whole.ds_tensor.numel())
-            own = values[piece.first:piece.first + part.numel()]
-            part[:own.numel()] = own
-            safe_set_local_fp32_param(piece.whole, part)
+            if piece.p in values:
+                part = torch.zeros(piece.whole.ds_tensor.numel())
+                own = values[piece.p].reshape(-1)[piece.first:][:part.numel()]
+                part[:own.numel()] = own
+                piece.whole.ds_tensor.data.copy_(part)
+                safe_set_local_fp32_param(piece.whole, part)
+
+    @contextlib.contextmanager
+    def summon(self, life):
+        """One after the other, as units are."""
+        with contextlib.ExitStack() as opened:
+            for w in self.weights.values():
+                life.look.unit = w.unit
+                opened.enter_context(deepspeed.zero.GatheredParameters(w))
+                life.look.unit = "none"
+            yield
 
     def optimizer(self, life):
-        return Step(life.model)
+        return Step(self)
 
     @contextlib.contextmanager
     def sync(self, life, on):
@@ -324,7 +391,9 @@ class Zero3(Engine):
 
     def backward(self, life, loss):
         life.model.backward(loss, scale_wrt_gas=False)
-        if life.look.microbatch + 1 < len(life.case.sync):
+        self.has_gradients = True
+        if not life.scripted and \
+                life.look.microbatch + 1 < len(life.case.sync):
             life.model.step()  # it counts microbatches by these
 
     # What of it is live.
@@ -343,6 +412,7 @@ class Zero3(Engine):
     def leave(self):
         if self.engine is not None:
             self.engine.destroy()
+        self.has_gradients = False
         self.engine = self.inner = self.weights = None
 
     def pieces(self, life):

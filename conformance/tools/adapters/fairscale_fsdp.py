@@ -15,6 +15,7 @@ import torch
 from fairscale.nn import FullyShardedDataParallel as Fsdp
 
 from adapter_checkpoint import by_parameter, kind_of
+from adapter_graph import reshards
 from adapter_memory import STAGING, owned_by_flat, states_of
 from adapter_models import STATES, weights_of
 from adapter_ranks import main
@@ -158,6 +159,7 @@ class FairScale(Engine):
         "workload-mlp", "workload-linear", "workload-gpt", "wrap-whole",
         "wrap-layer", "wrap-pair", "wrap-size", "wrap-block", "wrap-head",
         "frozen", "thaw", "shared", "recompute", "scripts",
+        "workload-graph", "wrap-drawn", "graph-own-reshard",
         # Pending sums have the dtype of parameters.
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-fp16",
         "save-full", "save-local", "load", "assign", "buffers",
@@ -192,7 +194,7 @@ class FairScale(Engine):
 
     def shard(self, life, plain):
         case = life.case
-        reshard = case.reshards and life.fault != "no-reshard"
+        whole = case.reshards and life.fault != "no-reshard"
         rank0 = kind_of(case) == "full-rank0"
         dtypes = dtypes_of(case, 0)
         mixed = {} if dtypes is None else {
@@ -200,7 +202,8 @@ class FairScale(Engine):
             "fp32_reduce_scatter": dtypes[1] == torch.float32}
 
         def wrap(module, unit):
-            wrapped = Fsdp(module, reshard_after_forward=reshard, **mixed,
+            wrapped = Fsdp(module, **mixed,
+                           reshard_after_forward=reshards(case, unit, whole),
                            disable_reshard_on_root=case.keep_root,
                            bucket_cap_mb=0,  # a reduction for each unit
                            state_dict_on_rank_0_only=rank0,

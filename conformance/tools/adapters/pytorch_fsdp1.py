@@ -82,6 +82,7 @@ def policy(case, casts=()):
     if dtypes is None:
         return None
     return MixedPrecision(param_dtype=dtypes[0], reduce_dtype=dtypes[1],
+                          buffer_dtype=dtypes[0],
                           cast_forward_inputs="inputs" in casts,
                           cast_root_forward_inputs="inputs" in casts)
 
