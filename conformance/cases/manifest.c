@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1111;
+const uint32_t manifest_count = 1112;
 const char manifest_sha256[] =
-    "3f60284e171d4b70be9b6e90f3219185b5e78e3676ab29aef52dca4a9c3d4cb6";
+    "694339540a6228f90cc12ebbb3d97454c44f95907fc4f7b30b54cb8c133dd5cd";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
