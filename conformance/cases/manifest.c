@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1112;
+const uint32_t manifest_count = 1113;
 const char manifest_sha256[] =
-    "694339540a6228f90cc12ebbb3d97454c44f95907fc4f7b30b54cb8c133dd5cd";
+    "1ce818e19f0c74ed302f6ce4cc857d69966e24949bf72d5fc837ebdaaa34ec25";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
