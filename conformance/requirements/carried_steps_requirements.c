@@ -346,6 +346,26 @@ static bool stands_still(const struct run *run, uint32_t k, uint32_t unit,
     return true;
 }
 
+static bool rank_moves(const struct run *run, uint32_t k, struct finding *f)
+{
+    const struct expect *const e = run->e;
+
+    for (uint32_t u = 0; u < e->units->n_units; u++) {
+        for (uint32_t s = 0; s + 1 < e->c->steps; s++) {
+            struct finding at = finding_at("all-gather", s + 1, -1, k);
+
+            at.unit = u;
+            if (must_move(run, k, u, s) && stands_still(run, k, u, s)) {
+                return finding_text(f, at,
+                                    "what the rank has sent is what it sent in "
+                                    "the step before, which has reduced "
+                                    "gradients");
+            }
+        }
+    }
+    return true;
+}
+
 static bool carries_stepped_holds(const struct expect *e,
                                   const struct record *r, struct finding *f)
 {
@@ -353,48 +373,42 @@ static bool carries_stepped_holds(const struct expect *e,
     bool good = run_make(&run, e, r, f);
 
     for (uint32_t k = 0; good && k < e->c->ranks; k++) {
-        for (uint32_t i = 0; good && i < e->units->n_units * e->c->steps; i++) {
-            const uint32_t unit = i / e->c->steps;
-            const uint32_t step = i % e->c->steps;
-            struct finding at = finding_at("all-gather", step + 1, -1, k);
-
-            if (step + 1 < e->c->steps && must_move(&run, k, unit, step) &&
-                stands_still(&run, k, unit, step)) {
-                at.unit = unit;
-                good = finding_text(f, at,
-                                    "what the rank has sent is what it sent in "
-                                    "the step before, which has reduced "
-                                    "gradients");
-            }
-        }
+        good = rank_moves(&run, k, f);
     }
     run_release(&run);
     return good;
 }
 
-/* The first shard that must move stands still, and so do all of its group. */
+/* All of the last rank's group send what they sent in the step before. */
+static void stand_still(const struct run *run, struct record *r, uint32_t unit,
+                        uint32_t step)
+{
+    const uint32_t k = run->e->c->ranks - 1;
+
+    for (uint32_t m = k - k % run->e->shards; m <= k; m++) {
+        struct record_rank *const rank = compare_rank_to_spoil(r, m);
+        const struct sent *const to = sent_in(run, m, unit, step + 1);
+
+        if (rank && to->gathers) {
+            rank->account.payloads.hash[to->at] =
+                sent_in(run, m, unit, step)->gathered;
+        }
+    }
+}
+
+/* Behind the first step, which says whether a shard moves. */
 static bool carries_stepped_spoil(const struct expect *e, struct record *r)
 {
-    const uint32_t k = e->c->ranks - 1;
     struct finding f;
     struct run run;
-    bool done = false;
     const bool good = run_make(&run, e, r, &f);
+    bool done = false;
 
-    for (uint32_t i = 0; good && !done && i < e->units->n_units * e->c->steps;
-         i++) {
-        const uint32_t unit = i / e->c->steps;
-        const uint32_t step = i % e->c->steps;
-
-        done = step > 0 && step + 1 < e->c->steps &&
-               must_move(&run, k, unit, step);
-        for (uint32_t m = k - k % e->shards; done && m <= k; m++) {
-            struct record_rank *const rank = compare_rank_to_spoil(r, m);
-            const struct sent *const to = sent_in(&run, m, unit, step + 1);
-
-            if (rank && to->gathers) {
-                rank->account.payloads.hash[to->at] =
-                    sent_in(&run, m, unit, step)->gathered;
+    for (uint32_t u = 0; good && u < e->units->n_units; u++) {
+        for (uint32_t s = 1; !done && s + 1 < e->c->steps; s++) {
+            done = must_move(&run, e->c->ranks - 1, u, s);
+            if (done) {
+                stand_still(&run, r, u, s);
             }
         }
     }
