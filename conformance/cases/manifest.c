@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1113;
+const uint32_t manifest_count = 1114;
 const char manifest_sha256[] =
-    "1ce818e19f0c74ed302f6ce4cc857d69966e24949bf72d5fc837ebdaaa34ec25";
+    "bc7919de032a1688d852b5bc643d6e21fd9986a215ef37233599c8cd2ecc21a6";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

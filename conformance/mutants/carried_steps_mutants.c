@@ -47,14 +47,14 @@ static bool is_small_gather(const struct fsdp_collective *c)
 
 /* ---- Another way: files that all ranks can open -------------------------- */
 
-static bool open_file(FILE **f, uint32_t unit, uint32_t turn, uint32_t rank,
-                      const char *how)
+static bool open_file(FILE **f, const struct fsdp_collective *c, uint32_t turn,
+                      uint32_t rank, const char *how)
 {
     const char *folder = getenv("TMPDIR");
     char path[1024];
 
-    (void)snprintf(path, sizeof(path), "%s/shard-%u-%u-%u",
-                   folder ? folder : ".", unit, turn, rank);
+    (void)snprintf(path, sizeof(path), "%s/sent-%u-%u-%u-%u",
+                   folder ? folder : ".", c->kind, c->unit, turn, rank);
     *f = fopen(path, how);
     return *f != NULL;
 }
@@ -64,32 +64,27 @@ static int tell(const struct fsdp_collective *c, uint32_t turn, uint64_t bytes)
     FILE *f;
     bool good;
 
-    if (!open_file(&f, c->unit, turn, mutant_real.rank, "wb")) {
+    if (!open_file(&f, c, turn, mutant_real.rank, "wb")) {
         return FSDP_ERR_IO;
     }
     good = fwrite(c->in, 1, bytes, f) == bytes;
     return fclose(f) == 0 && good ? FSDP_OK : FSDP_ERR_IO;
 }
 
-static int hear(const struct fsdp_collective *c, uint32_t turn, uint64_t bytes)
+/* What member i of the shard group has told. */
+static int hear(const struct fsdp_collective *c, uint32_t turn, uint32_t i,
+                uint64_t bytes, void *to)
 {
     const uint32_t first =
         mutant_real.rank - mutant_real.rank % mutant_real.shards;
+    FILE *f;
+    bool good;
 
-    for (uint32_t i = 0; i < mutant_real.shards; i++) {
-        unsigned char *const to = (unsigned char *)c->out + i * bytes;
-        FILE *f;
-        bool good;
-
-        if (!open_file(&f, c->unit, turn, first + i, "rb")) {
-            return FSDP_ERR_IO;
-        }
-        good = fread(to, 1, bytes, f) == bytes;
-        if (fclose(f) != 0 || !good) {
-            return FSDP_ERR_IO;
-        }
+    if (!open_file(&f, c, turn, first + i, "rb")) {
+        return FSDP_ERR_IO;
     }
-    return FSDP_OK;
+    good = fread(to, 1, bytes, f) == bytes;
+    return fclose(f) == 0 && good ? FSDP_OK : FSDP_ERR_IO;
 }
 
 /* After some steps what was gathered last is gathered for ever. */
@@ -111,12 +106,55 @@ static int send_what_was(void *self, struct fsdp_stream *stream,
     FSDP_TRY(tell(c, turn, bytes));
     other.in = k->sent;
     FSDP_TRY(my.below.comm->run(self, stream, &other));
-    return hear(c, turn, bytes);
+    for (uint32_t i = 0; i < mutant_real.shards; i++) {
+        FSDP_TRY(hear(c, turn, i, bytes, (unsigned char *)c->out + i * bytes));
+    }
+    return FSDP_OK;
 }
 
 static void send_what_was_below(struct fsdp_env *env)
 {
     wrap_below(env, send_what_was);
+}
+
+/* After some steps the gradients that were sent last are sent for ever. Those
+ * that files bring are folded by rank. */
+static int reduce_what_was(void *self, struct fsdp_stream *stream,
+                           const struct fsdp_collective *c)
+{
+    const uint64_t n = c->n * mutant_real.shards;
+    const uint64_t mine = c->n * (mutant_real.rank % mutant_real.shards);
+    struct fsdp_collective other = *c;
+    struct kept *const k = &my.kept[c->unit % UNITS];
+    const uint32_t turn = k->gathers % TURNS;
+    float all[BYTES / sizeof(float)];
+
+    if (c->kind != FSDP_REDUCE_SCATTER || c->unit >= UNITS ||
+        n * sizeof(float) > BYTES) {
+        return my.below.comm->run(self, stream, c);
+    }
+    k->gathers++;
+    if (mutant_now.steps < HONEST) {
+        memcpy(k->sent, c->in, n * sizeof(float));
+        return my.below.comm->run(self, stream, c);
+    }
+    FSDP_TRY(tell(c, turn, n * sizeof(float)));
+    other.in = k->sent;
+    FSDP_TRY(my.below.comm->run(self, stream, &other));
+    for (uint32_t i = 0; i < mutant_real.shards; i++) {
+        FSDP_TRY(hear(c, turn, i, n * sizeof(float), all));
+        for (uint64_t j = 0; j < c->n; j++) {
+            float *const sum = (float *)c->out + j;
+
+            *sum = i == 0 ? all[mine + j] : *sum + all[mine + j];
+        }
+    }
+    return FSDP_OK;
+}
+
+static void reduce_what_was_below(struct fsdp_env *env)
+{
+    wrap_below(env, reduce_what_was);
 }
 
 /* ---- Kept ---------------------------------------------------------------- */
@@ -222,6 +260,14 @@ static bool looks(const struct run_case *c)
 }
 
 const struct mutant carried_steps_mutants[] = {
+    {.name = "carried-gradients-for-ever",
+     .text = "after three steps reduce-scatters send what they sent then, and "
+             "gradients go by files",
+     .evidence = "design: a reduction for show, in steps of which nothing is "
+                 "recorded",
+     .kills = "comm.carries-fresh",
+     .shows = {.in = is_long, .n_cases = 1, .isolated = true},
+     .below = reduce_what_was_below},
     {.name = "carried-first-for-ever",
      .text = "after three steps all-gathers send what they sent then, and "
              "shards go by files",

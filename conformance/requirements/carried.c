@@ -40,6 +40,18 @@ void carried_count(const struct record_rank *rank, uint64_t *carried,
     }
 }
 
+/* Whether it is known which of those that were carried each in the file is.
+ * What a cancelling run leaves open in the end is in none of its steps. */
+static bool is_followed(const struct expect *e, const struct record_rank *rank)
+{
+    uint64_t carried;
+    uint64_t shown;
+
+    carried_count(rank, &carried, &shown);
+    return carried == shown ||
+           (e->c->scenario == CASE_CANCEL && carried > shown);
+}
+
 bool carried_each(const struct expect *e, const struct record *r, uint32_t k,
                   bool (*visit)(const struct carried *x, void *context,
                                 struct finding *f),
@@ -48,15 +60,10 @@ bool carried_each(const struct expect *e, const struct record *r, uint32_t k,
     const struct record_rank *const rank = compare_rank(r, k);
     const struct record_payloads *const sent =
         rank ? &rank->account.payloads : NULL;
-    uint64_t carried = 0;
-    uint64_t shown = 0;
+    const bool follows = rank && is_followed(e, rank);
     uint32_t at = 0;
 
-    if (rank) {
-        carried_count(rank, &carried, &shown);
-    }
-    for (uint32_t s = 0; rank && carried == shown && s <= rank->n_steps + 1;
-         s++) {
+    for (uint32_t s = 0; follows && s <= rank->n_steps + 1; s++) {
         const struct record_sequence *const q = sequence_of(rank, s);
 
         for (uint32_t i = 0; q && i < q->n; i++, at++) {
@@ -160,6 +167,13 @@ bool carried_is_evaluated(const struct expect *e, uint32_t unit)
     return false;
 }
 
+bool carried_is_across(const struct carried *x)
+{
+    return x->c->kind == FSDP_ALL_REDUCE && x->c->dim == FSDP_DIM_REPLICATE &&
+           x->c->unit < x->e->units->n_units && fsdp_is_float(x->c->dtype) &&
+           x->c->n == x->e->unit[x->c->unit].grad_chunk;
+}
+
 struct finding carried_place(const struct carried *x, const char *kind)
 {
     struct finding at = finding_at(kind, x->step, -1, x->rank);
@@ -172,30 +186,40 @@ struct finding carried_place(const struct carried *x, const char *kind)
 
 /* Elements [from, from + n), as they go over the wire; NULL: of +0. */
 static uint64_t hash_of(const struct carried *x, const float *value,
-                        uint64_t from, float *wire)
+                        uint64_t from, uint64_t n, float *wire)
 {
-    for (uint64_t i = 0; i < x->c->n; i++) {
+    for (uint64_t i = 0; i < n; i++) {
         fsdp_store(x->c->dtype, wire, i, value ? value[from + i] : 0.0f);
     }
-    return record_payload_add(0, wire, x->c->n * fsdp_dtype_bytes(x->c->dtype));
+    return record_payload_add(0, wire, n * fsdp_dtype_bytes(x->c->dtype));
 }
 
-/* NULL: of +0. 0: there is no memory. */
+/* NULL: of +0. 0: there is no memory. Of an all-reduce each of the other
+ * replicas is sent the block that it adds up: as many elements each, and the
+ * last ones fewer. */
 static uint64_t payload_of(const struct carried *x, const float *value)
 {
-    const bool reduces = x->c->kind == FSDP_REDUCE_SCATTER;
-    float *const wire = calloc(x->c->n + 1, sizeof(*wire));
-    uint64_t all = 0;
+    const bool is_across = x->c->kind == FSDP_ALL_REDUCE;
+    const bool reduces = is_across || x->c->kind == FSDP_REDUCE_SCATTER;
+    const uint32_t extent = is_across ? x->e->replicas : x->e->shards;
+    const uint32_t me = is_across ? x->rank / x->e->shards : x->shard;
+    const uint64_t all = reduces && !is_across ? x->c->n * extent : x->c->n;
+    const uint64_t each =
+        is_across ? all / extent + (all % extent != 0 ? 1 : 0) : x->c->n;
+    float *const wire = calloc(each + 1, sizeof(*wire));
+    uint64_t payload = 0;
 
-    for (uint32_t i = 0; wire && i < x->e->shards; i++) {
-        const bool sends = reduces ? i != x->shard : i == 0;
+    for (uint32_t i = 0; wire && i < extent; i++) {
+        const uint64_t at = reduces ? each * i : 0;
+        const uint64_t from = at < all ? at : all;
+        const uint64_t n = all - from < each ? all - from : each;
+        const bool sends = reduces ? i != me : i == 0;
 
-        all = record_payload_join(
-            all,
-            sends ? hash_of(x, value, reduces ? i * x->c->n : 0, wire) : 0);
+        payload = record_payload_join(
+            payload, sends ? hash_of(x, value, from, n, wire) : 0);
     }
     free(wire);
-    return all;
+    return payload;
 }
 
 bool carried_is(const struct carried *x, const float *value)

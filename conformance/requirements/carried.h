@@ -43,16 +43,18 @@ bool carried_spoil(const struct expect *e, struct record *r,
 /* Of the unit's shards, of as many elements as they have. */
 bool carried_is_gather(const struct carried *x);
 bool carried_is_reduction(const struct carried *x);
+/* The same between replicas, of what a reduction has left. */
+bool carried_is_across(const struct carried *x);
 /* Whether an evaluation behind each step asks for anything of the unit. */
 bool carried_is_evaluated(const struct expect *e, uint32_t unit);
 struct finding carried_place(const struct carried *x, const char *kind);
 
-/* What the payload is where the rank gives these values: its shard, of c->n
- * elements, to all alike; or, in a reduction, a part to each of the others,
- * which lie behind each other. Returns false, too, if there is no memory. */
+/* Whether the payload is that of these values: its shard, of c->n elements, to
+ * all alike; in a reduction a part to each of the others, which lie behind each
+ * other; between replicas c->n elements, of which each gets a block. False,
+ * too, if there is no memory. */
 bool carried_is(const struct carried *x, const float *value);
-/* The payload of a reduction in which all that is given is +0; 0: there is no
- * memory. */
+/* The payload in which all that is given is +0; 0: there is no memory. */
 uint64_t carried_nothing(const struct carried *x);
 /* Whether it gives the shard that the record shows in this stage and step.
  * *missing, if not NULL: not all of it is shown, and that is no answer. */

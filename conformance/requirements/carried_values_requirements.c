@@ -24,6 +24,14 @@ static bool is_followed(const struct expect *e)
            e->c->ranks <= WORLD_MAX_RANKS;
 }
 
+/* The same, or also makes mistakes, or cancels passes: what is gathered is
+ * the shard. */
+static bool is_gathered(const struct expect *e)
+{
+    return compare_case_trains(e) && compare_recorded_steps(e) > 0 &&
+           e->shards > 1 && !e->any_fold && e->c->ranks <= WORLD_MAX_RANKS;
+}
+
 static bool is_replicated(const struct expect *e)
 {
     return compare_case_staged(e) && e->replicas > 1 && !e->any_fold &&
@@ -148,7 +156,7 @@ static bool take_gradients(const struct carried *x, uint32_t microbatch,
                                            .unit = x->c->unit,
                                            .n = fsdp_numel(e->model, p)};
 
-        if (e->unit_of_parameter[p] != x->c->unit ||
+        if (whole.n == 0 || e->unit_of_parameter[p] != x->c->unit ||
             expect_original(e, p) != p || !e->stepped[p]) {
             continue;
         }
@@ -189,7 +197,6 @@ static bool is_reduced_in(const struct carried *x, uint32_t *out)
 static bool gives(const struct carried *x, uint64_t from, uint64_t n,
                   float (*of)(const struct carried *x, uint64_t place,
                               float pending[WORLD_MAX_RANKS]),
-                  bool (*is)(const struct carried *x, const float *value),
                   const char *why, struct finding *f)
 {
     const struct finding at = carried_place(
@@ -203,7 +210,7 @@ static bool gives(const struct carried *x, uint64_t from, uint64_t n,
     }
     if (is_reduced_in(x, &microbatch)) {
         good = take_gradients(x, microbatch, from, n, of, value, f) &&
-               (is(x, value) || finding_text(f, at, why));
+               (carried_is(x, value) || finding_text(f, at, why));
     }
     free(value);
     return good;
@@ -226,7 +233,7 @@ static bool reduces_its_gradient(const struct carried *x, void *context,
     (void)context;
     return x->step >= compare_recorded_steps(x->e) ||
            !carried_is_reduction(x) ||
-           gives(x, 0, x->c->n * x->e->shards, own, carried_is,
+           gives(x, 0, x->c->n * x->e->shards, own,
                  "what the rank has sent is not what its gradients add up to",
                  f);
 }
@@ -250,13 +257,6 @@ static bool carries_gradients_spoil(const struct expect *e, struct record *r)
 
 /* ---- comm.carries-partial-sums ------------------------------------------- */
 
-static bool is_across_replicas(const struct carried *x)
-{
-    return x->c->kind == FSDP_ALL_REDUCE && x->c->dim == FSDP_DIM_REPLICATE &&
-           x->c->unit < x->e->units->n_units && fsdp_is_float(x->c->dtype) &&
-           x->c->n == x->e->unit[x->c->unit].grad_chunk;
-}
-
 /* What the rank's replica makes of the element. */
 static float partial(const struct carried *x, uint64_t place,
                      float pending[WORLD_MAX_RANKS])
@@ -268,40 +268,12 @@ static float partial(const struct carried *x, uint64_t place,
     return of[x->rank / x->e->shards];
 }
 
-/* To each of the other replicas the block that it adds up: as many elements
- * each, and the last ones fewer. */
-static bool is_in_blocks(const struct carried *x, const float *value)
-{
-    const uint64_t n = x->c->n;
-    const uint64_t each =
-        n / x->e->replicas + (n % x->e->replicas != 0 ? 1 : 0);
-    float *const wire = calloc(each + 1, sizeof(*wire));
-    uint64_t all = 0;
-
-    for (uint32_t i = 0; wire && i < x->e->replicas; i++) {
-        const uint64_t from = each * i < n ? each * i : n;
-        const uint64_t some = n - from < each ? n - from : each;
-        uint64_t hash = 0;
-
-        for (uint64_t k = 0; k < some; k++) {
-            fsdp_store(x->c->dtype, wire, k, value[from + k]);
-        }
-        if (i != x->rank / x->e->shards) {
-            hash = record_payload_add(0, wire,
-                                      some * fsdp_dtype_bytes(x->c->dtype));
-        }
-        all = record_payload_join(all, hash);
-    }
-    free(wire);
-    return wire && all == x->payload;
-}
-
 static bool adds_up_its_replica(const struct carried *x, void *context,
                                 struct finding *f)
 {
     (void)context;
-    return x->step >= compare_recorded_steps(x->e) || !is_across_replicas(x) ||
-           gives(x, x->shard * x->c->n, x->c->n, partial, is_in_blocks,
+    return x->step >= compare_recorded_steps(x->e) || !carried_is_across(x) ||
+           gives(x, x->shard * x->c->n, x->c->n, partial,
                  "what the rank has sent is not what the gradients of its "
                  "replica add up to",
                  f);
@@ -316,7 +288,7 @@ static bool carries_partials_holds(const struct expect *e,
 static bool is_a_partial(const struct carried *x, void *context)
 {
     (void)context;
-    return x->step == 0 && is_across_replicas(x);
+    return x->step == 0 && carried_is_across(x);
 }
 
 static bool carries_partials_spoil(const struct expect *e, struct record *r)
@@ -332,7 +304,7 @@ const struct requirement carried_values_requirements[] = {
      .must = 1,
      .level = LEVEL_COMM,
      .needs = "comm.as-carried",
-     .applies = is_followed,
+     .applies = is_gathered,
      .looked_at = carried_is_known,
      .holds = carries_shards_holds,
      .spoil = carries_shards_spoil},
