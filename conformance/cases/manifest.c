@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1114;
+const uint32_t manifest_count = 1117;
 const char manifest_sha256[] =
-    "8be7f623fcf988ce165c91b99773e1daf66e263952ce3f578b61c68d24c4dff4";
+    "1c66755462907624d352f0d3e4f0b58458dd64099a5468a8593f821a97a728b0";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

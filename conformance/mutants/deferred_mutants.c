@@ -9,9 +9,12 @@
 
 static _Thread_local bool begun; /* a pass, or to give values, in this life */
 
+static _Thread_local uint64_t given; /* parameters, as bits */
+
 static void forget(void)
 {
     begun = false;
+    given = 0;
 }
 
 /* ---- Without values ------------------------------------------------------ */
@@ -71,6 +74,26 @@ static int counts_given(struct fsdp_sharded *s, uint32_t p, uint64_t first,
     }
     begun = true;
     return FSDP_OK;
+}
+
+/* As long as any parameter lacks values, whoever owns it. */
+static int refused_for_others(struct fsdp_sharded *s,
+                              void (*visit)(void *context,
+                                            const struct fsdp_piece *piece),
+                              void *context)
+{
+    const uint32_t n = mutant_real.model->n_parameters;
+
+    return mutant_now.lives == 1 && n < 64 && given + 1 != UINT64_C(1) << n
+               ? FSDP_ERR_INVALID
+               : mutant_real.engine.pieces(s, visit, context);
+}
+
+static int notes_given(struct fsdp_sharded *s, uint32_t p, uint64_t first,
+                       uint64_t n, const void *host)
+{
+    given |= p < 64 ? UINT64_C(1) << p : 0;
+    return mutant_real.engine.assign(s, p, first, n, host);
 }
 
 static int begins_anyway(struct fsdp_sharded *s, uint32_t point, uint32_t index)
@@ -151,6 +174,12 @@ static bool is_deferred(const struct run_case *c)
            c->strategy == CASE_FULL_SHARD && c->ranks == 2;
 }
 
+/* There are ranks that own nothing. */
+static bool is_spread(const struct run_case *c)
+{
+    return strcmp(c->script, "deferred") == 0 && c->ranks == 8;
+}
+
 static bool only_fills(const struct run_case *c)
 {
     return strcmp(c->script, "deferred-fill") == 0;
@@ -204,6 +233,13 @@ const struct mutant deferred_mutants[] = {
      .kills = "script.answers",
      .shows = {.in = fills_first},
      .calls.assign = counts_given,
+     .forget = forget},
+    {.name = "deferred-for-others",
+     .text = "pieces are refused as long as any rank lacks values",
+     .evidence = "a check of the whole model where the rank's part is meant",
+     .kills = "deferred.named",
+     .shows = {.in = is_spread},
+     .calls = {.assign = notes_given, .pieces = refused_for_others},
      .forget = forget},
     {.name = "deferred-unclaimed",
      .text = "a model without values is taken, and its claim is not made",

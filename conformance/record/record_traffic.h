@@ -13,7 +13,7 @@
 enum {
     RECORD_TRAFFIC_ROWS = 32, /* more than any case has; the rest is in `order`
                                  alone */
-    RECORD_PAYLOADS = 256     /* the first ones: more than two steps have */
+    RECORD_PAYLOADS = 1024    /* the first ones: as most cases have in all */
 };
 
 struct record_traffic {
@@ -32,7 +32,8 @@ struct record_traffic {
 };
 
 /* What a rank has sent in its first collectives, in order: a hash of the bytes
- * that others get from it (record_payload_add). */
+ * that others get from it (record_payload_add); of an all-reduce those that it
+ * is reduced from. */
 struct record_payloads {
     uint32_t n;
     uint64_t hash[RECORD_PAYLOADS];

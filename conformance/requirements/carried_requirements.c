@@ -7,6 +7,7 @@
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
+#include "requirements/carried.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -83,21 +84,10 @@ static bool collectives_agree(const struct record_account *a, struct finding at,
 static bool is_shown(const struct expect *e, const struct record_rank *rank,
                      struct finding at, struct finding *f)
 {
-    const struct record_traffic *const t = &rank->account.carried;
-    uint64_t carried = 0;
-    uint64_t shown = 0;
+    uint64_t carried;
+    uint64_t shown;
 
-    for (uint32_t i = 0; i < t->n_rows && i < RECORD_TRAFFIC_ROWS; i++) {
-        carried += t->row[i].calls;
-    }
-    for (uint32_t s = 0; s <= rank->n_steps + 1; s++) {
-        const struct record_sequence *q = compare_sequence(
-            rank, s == 0               ? rank->shard_sequence
-                  : s <= rank->n_steps ? rank->step_sequence[s - 1]
-                                       : rank->end_sequence);
-
-        shown += q ? q->n : 0;
-    }
+    carried_count(rank, &carried, &shown);
     return !compare_case_lives_once(e) || carried == shown ||
            finding_count(f, at, carried, shown,
                          "collectives that were carried; in the rank's file");

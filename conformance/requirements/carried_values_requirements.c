@@ -10,132 +10,154 @@
 
 #include "judge/compare/compare_checks.h"
 #include "judge/replay/replay.h"
+#include "requirements/carried.h"
 
 #include <fsdp/arith/cast.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A collective whose values are known. */
-struct sent {
-    const struct expect *e;
-    const struct record *r;
-    const struct record_collective *c;
-    uint32_t rank, step, microbatch;
-    uint32_t shard; /* the rank's in its group */
-    struct finding at;
-    /* What lies there, widened: a shard, or what all shards get. */
-    float *value;
-    float *wire; /* the same, or narrower, as it goes over it */
-};
-
-static bool has_payloads(const struct record *r)
-{
-    return r->n_ranks > 0 && r->rank && r->rank[0].account.payloads.n > 0;
-}
-
-/* Trains alone, so that what was sent is in the rank's file, in order; where
- * ranks meet in some order of theirs, so are their messages. */
+/* Trains alone, and tensors are recorded. */
 static bool is_followed(const struct expect *e)
 {
-    return compare_case_staged(e) && compare_case_lives_once(e) &&
+    return compare_case_staged(e) && e->shards > 1 && !e->any_fold &&
+           e->c->ranks <= WORLD_MAX_RANKS;
+}
+
+/* The same, or also makes mistakes, or cancels passes: what is gathered is
+ * the shard. */
+static bool is_gathered(const struct expect *e)
+{
+    return compare_case_trains(e) && compare_recorded_steps(e) > 0 &&
            e->shards > 1 && !e->any_fold && e->c->ranks <= WORLD_MAX_RANKS;
 }
 
-/* Elements [from, from + n), as they go over the wire. */
-static uint64_t hash_of(const struct sent *x, uint64_t from, uint64_t n)
+static bool is_replicated(const struct expect *e)
 {
-    for (uint64_t i = 0; i < n; i++) {
-        fsdp_store(x->c->dtype, x->wire, i, x->value[from + i]);
-    }
-    return record_payload_add(0, x->wire, n * fsdp_dtype_bytes(x->c->dtype));
+    return compare_case_staged(e) && e->replicas > 1 && !e->any_fold &&
+           e->c->ranks <= WORLD_MAX_RANKS;
 }
 
-/* To all alike, or to each of the others its own part. */
-static uint64_t payload_of(const struct sent *x)
+/* ---- comm.carries-shards ------------------------------------------------- */
+
+/* Behind the last step of the optimizer. */
+static bool is_last(const struct carried *x)
 {
-    uint64_t all = 0;
-
-    for (uint32_t i = 0; i < x->e->shards; i++) {
-        const bool reduces = x->c->kind == FSDP_REDUCE_SCATTER;
-        const bool sends = reduces ? i != x->shard : i == 0;
-
-        all = record_payload_join(
-            all, sends ? hash_of(x, reduces ? i * x->c->n : 0, x->c->n) : 0);
+    if (x->step >= x->e->c->steps) {
+        return true;
     }
-    return all;
-}
-
-/* ---- What a rank gives ---------------------------------------------------
- */
-
-/* Its shard of the unit, as the pieces were recorded. */
-static bool take_shard(struct sent *x, uint32_t stage, struct finding *f)
-{
-    struct expect_part *part = NULL;
-    uint32_t n = 0;
-    bool good = expect_parts(x->e, x->shard, &part, &n) == FSDP_OK;
-
-    memset(x->value, 0, x->c->n * sizeof(*x->value));
-    for (uint32_t i = 0; good && i < n; i++) {
-        const struct compare_part at = {.rank = x->rank,
-                                        .step = x->step,
-                                        .parameter = part[i].parameter,
-                                        .unit = x->c->unit,
-                                        .first = part[i].first,
-                                        .n = part[i].n};
-        const float *value;
-
-        if (x->e->unit_of_parameter[part[i].parameter] != x->c->unit) {
-            continue;
-        }
-        value = compare_values(x->r, stage, &at);
-        if (!value) {
-            good = compare_missing(&at, stage, f);
-        } else if (part[i].local + part[i].n <= x->c->n) {
-            memcpy(x->value + part[i].local, value, part[i].n * sizeof(*value));
+    for (uint32_t i = x->index + 1; i < x->q->n; i++) {
+        if (x->q->c[i].kind == FSDP_ALL_GATHER &&
+            x->q->c[i].unit == x->c->unit) {
+            return false;
         }
     }
-    free(part);
-    return good;
+    return x->step + 1 == x->e->c->steps &&
+           carried_is_evaluated(x->e, x->c->unit);
 }
 
-/* What this rank has of an element when the microbatch is reduced: those
+/* What is gathered for a pass is what the step before has left; what a step
+ * leaves is gathered by an evaluation behind it, and by the next step. */
+static bool gathers_its_shard(const struct carried *x, void *context,
+                              struct finding *f)
+{
+    const uint32_t recorded = compare_recorded_steps(x->e);
+    const char *why = NULL;
+
+    (void)context;
+    if (!carried_is_gather(x)) {
+        return true;
+    }
+    if (is_last(x)) {
+        why = carried_is_shard(x, RECORD_FINAL, x->e->c->steps, NULL)
+                  ? NULL
+                  : "what the rank has sent is not its shard at the end";
+    } else if (x->step < recorded) {
+        why = carried_is_shard(x, RECORD_BEFORE, x->step, NULL) ||
+                      carried_is_shard(x, RECORD_AFTER, x->step, NULL)
+                  ? NULL
+                  : "what the rank has sent is neither its shard before the "
+                    "step nor the one behind it";
+    } else if (x->step == recorded && !carried_is_evaluated(x->e, x->c->unit)) {
+        why = carried_is_shard(x, RECORD_AFTER, recorded - 1, NULL)
+                  ? NULL
+                  : "what the rank has sent is not its shard behind the step "
+                    "before";
+    }
+    return !why || finding_text(f, carried_place(x, "all-gather"), why);
+}
+
+/* Calls `visit` for each collective of each rank. */
+static bool all_hold(const struct expect *e, const struct record *r,
+                     bool (*visit)(const struct carried *x, void *context,
+                                   struct finding *f),
+                     struct finding *f)
+{
+    for (uint32_t k = 0; k < e->c->ranks; k++) {
+        if (!carried_each(e, r, k, visit, NULL, f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool carries_shards_holds(const struct expect *e, const struct record *r,
+                                 struct finding *f)
+{
+    return all_hold(e, r, gathers_its_shard, f);
+}
+
+static bool is_a_gather(const struct carried *x, void *context)
+{
+    (void)context;
+    return x->step == 0 && carried_is_gather(x);
+}
+
+static bool carries_shards_spoil(const struct expect *e, struct record *r)
+{
+    return carried_spoil(e, r, is_a_gather, NULL);
+}
+
+/* ---- What gradients add up to -------------------------------------------- */
+
+/* What each rank has of an element when the microbatch is reduced: those
  * without sync add up to it. */
-static float pending_of(const struct replay_reduction *given,
-                        const struct sent *x, uint64_t i)
+static void add_up(const struct replay_reduction *given, uint32_t microbatch,
+                   uint64_t i, float pending[WORLD_MAX_RANKS])
 {
-    float pending[WORLD_MAX_RANKS];
+    const struct run_case *const c = given->e->c;
     bool has = false;
 
-    memset(pending, 0, x->e->c->ranks * sizeof(*pending));
-    for (uint32_t b = 0; b <= x->microbatch; b++) {
+    memset(pending, 0, c->ranks * sizeof(*pending));
+    for (uint32_t b = 0; b <= microbatch; b++) {
         replay_accumulate(given, b, i, pending, &has);
-        if (b < x->microbatch && x->e->c->sync[b] != 0) {
-            memset(pending, 0, x->e->c->ranks * sizeof(*pending));
+        if (b < microbatch && c->sync[b] != 0) {
+            memset(pending, 0, c->ranks * sizeof(*pending));
             has = false;
         }
     }
-    return fsdp_round(x->e->unit[x->c->unit].dtype.accumulate,
-                      pending[x->rank] * given->factor.before);
 }
 
-static bool take_gradient(struct sent *x, struct finding *f)
+/* Fills `value`, which has room for so many elements from this place on, by
+ * what `of` makes of what all ranks have of an element. */
+static bool take_gradients(const struct carried *x, uint32_t microbatch,
+                           uint64_t from, uint64_t n,
+                           float (*of)(const struct carried *x, uint64_t place,
+                                       float pending[WORLD_MAX_RANKS]),
+                           float *value, struct finding *f)
 {
-    const uint32_t unit = x->c->unit;
     const struct expect *const e = x->e;
 
-    memset(x->value, 0, x->c->n * e->shards * sizeof(*x->value));
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
         struct replay_reduction given;
         const struct compare_part whole = {.rank = x->rank,
                                            .step = x->step,
                                            .parameter = p,
-                                           .unit = unit,
+                                           .unit = x->c->unit,
                                            .n = fsdp_numel(e->model, p)};
 
-        if (e->unit_of_parameter[p] != unit || expect_original(e, p) != p ||
-            !e->stepped[p]) {
+        if (whole.n == 0 || e->unit_of_parameter[p] != x->c->unit ||
+            expect_original(e, p) != p || !e->stepped[p]) {
             continue;
         }
         if (!replay_reduction_find(e, x->r, &whole, &given, f)) {
@@ -143,197 +165,135 @@ static bool take_gradient(struct sent *x, struct finding *f)
         }
         for (uint64_t i = 0; i < whole.n; i++) {
             const uint64_t place = expect_place_of_gradient(e, p, i);
+            float pending[WORLD_MAX_RANKS];
 
-            if (place < x->c->n * e->shards) {
-                x->value[place] = pending_of(&given, x, i);
+            if (place >= from && place - from < n) {
+                add_up(&given, microbatch, i, pending);
+                value[place - from] = of(x, place, pending);
             }
         }
     }
     return true;
 }
 
-/* ---- The collectives of a rank -------------------------------------------
+/* The microbatch of the unit's reduction of this kind number `nth` in a step.
  */
-
-static bool make_room(struct sent *x)
+static bool is_reduced_in(const struct carried *x, uint32_t *out)
 {
-    const uint64_t n = x->c->n * x->e->shards + 1;
+    uint32_t nth = 0;
 
-    x->value = calloc(n, sizeof(*x->value));
-    x->wire = calloc(n, sizeof(*x->wire));
-    return x->value && x->wire;
-}
-
-static void give_back(struct sent *x)
-{
-    free(x->value);
-    free(x->wire);
-}
-
-/* What is gathered for a pass is what the step before has left, and what a step
- * amid a pass leaves is gathered behind it. */
-static bool gathers_its_shard(struct sent *x, uint64_t payload,
-                              struct finding *f)
-{
-    return (take_shard(x, RECORD_BEFORE, f) && payload_of(x) == payload) ||
-           (take_shard(x, RECORD_AFTER, f) && payload_of(x) == payload) ||
-           finding_text(f, x->at,
-                        "what the rank has sent is neither its shard before "
-                        "the step nor the one behind it");
-}
-
-static bool reduces_its_gradient(struct sent *x, uint64_t payload,
-                                 struct finding *f)
-{
-    if (!take_gradient(x, f)) {
-        return false;
+    for (uint32_t i = 0; i < x->index; i++) {
+        nth += x->q->c[i].kind == x->c->kind && x->q->c[i].unit == x->c->unit;
     }
-    return payload_of(x) == payload ||
-           finding_text(f, x->at,
-                        "what the rank has sent is not what its gradients add "
-                        "up to");
-}
-
-/* Of the unit's shards, of as many elements as they have. */
-static bool is_of_shards(const struct expect *e,
-                         const struct record_collective *c)
-{
-    return c->dim == FSDP_DIM_SHARD && c->unit < e->units->n_units &&
-           fsdp_is_float(c->dtype) &&
-           c->n == (c->kind == FSDP_REDUCE_SCATTER ? e->unit[c->unit].grad_chunk
-                                                   : e->unit[c->unit].chunk);
-}
-
-/* The microbatch of the unit's reduction number `nth` in a step. */
-static bool is_reduced_in(const struct expect *e, uint32_t nth, uint32_t *out)
-{
-    for (*out = 0; *out < e->c->microbatches; ++*out) {
-        if (e->c->sync[*out] != 0 && nth-- == 0) {
+    for (*out = 0; *out < x->e->c->microbatches; ++*out) {
+        if (x->e->c->sync[*out] != 0 && nth-- == 0) {
             return true;
         }
     }
     return false;
 }
 
-/* How often the unit was reduced before that in its step. */
-static uint32_t reductions_before(const struct record_sequence *q, uint32_t i)
+/* Whether what is given is what `of` says, `n` elements from a place on. */
+static bool gives(const struct carried *x, uint64_t from, uint64_t n,
+                  float (*of)(const struct carried *x, uint64_t place,
+                              float pending[WORLD_MAX_RANKS]),
+                  const char *why, struct finding *f)
 {
-    uint32_t n = 0;
+    const struct finding at = carried_place(
+        x, x->c->kind == FSDP_ALL_REDUCE ? "all-reduce" : "reduce-scatter");
+    float *const value = calloc(n + 1, sizeof(*value));
+    uint32_t microbatch;
+    bool good = value != NULL;
 
-    for (uint32_t k = 0; k < i; k++) {
-        n +=
-            q->c[k].kind == FSDP_REDUCE_SCATTER && q->c[k].unit == q->c[i].unit;
+    if (!good) {
+        return finding_missing(f, at, "no memory to compare it in");
     }
-    return n;
-}
-
-static bool holds_of(struct sent *x, uint32_t kind, uint64_t payload,
-                     struct finding *f)
-{
-    bool good;
-
-    x->at =
-        finding_at(kind == FSDP_ALL_GATHER ? "all-gather" : "reduce-scatter",
-                   x->step, -1, x->rank);
-    x->at.unit = x->c->unit;
-    if (!make_room(x)) {
-        give_back(x);
-        return finding_missing(f, x->at, "no memory to compare it in");
+    if (is_reduced_in(x, &microbatch)) {
+        good = take_gradients(x, microbatch, from, n, of, value, f) &&
+               (carried_is(x, value) || finding_text(f, at, why));
     }
-    good = kind == FSDP_ALL_GATHER ? gathers_its_shard(x, payload, f)
-                                   : reduces_its_gradient(x, payload, f);
-    give_back(x);
+    free(value);
     return good;
 }
 
-/* Calls holds_of for each collective of a kind whose values are recorded. */
-static bool rank_holds(const struct expect *e, const struct record *r,
-                       uint32_t k, uint32_t kind, struct finding *f)
+/* ---- comm.carries-gradients ---------------------------------------------- */
+
+static float own(const struct carried *x, uint64_t place,
+                 float pending[WORLD_MAX_RANKS])
 {
-    const struct record_rank *const rank = compare_rank(r, k);
-    const struct record_sequence *q =
-        rank ? compare_sequence(rank, rank->shard_sequence) : NULL;
-    uint32_t index = q ? q->n : 0;
+    const struct expect_unit *const u = &x->e->unit[x->c->unit];
 
-    for (uint32_t s = 0; rank && s < compare_recorded_steps(e); s++) {
-        q = compare_step_sequence(rank, s);
-        for (uint32_t i = 0; q && i < q->n; i++, index++) {
-            struct sent x = {.e = e,
-                             .r = r,
-                             .c = &q->c[i],
-                             .rank = k,
-                             .step = s,
-                             .shard = k % e->shards};
-
-            if (index >= rank->account.payloads.n) {
-                return index >= RECORD_PAYLOADS ||
-                       finding_text(f, finding_at("run", s, -1, k),
-                                    "nobody has carried what it sent");
-            }
-            if (x.c->kind == kind && is_of_shards(e, x.c) &&
-                (kind == FSDP_ALL_GATHER ||
-                 is_reduced_in(e, reductions_before(q, i), &x.microbatch)) &&
-                !holds_of(&x, kind, rank->account.payloads.hash[index], f)) {
-                return false;
-            }
-        }
-    }
-    return true;
+    (void)place;
+    return fsdp_round(u->dtype.accumulate, pending[x->rank] * u->factor.before);
 }
 
-static bool all_hold(const struct expect *e, const struct record *r,
-                     uint32_t kind, struct finding *f)
-{
-    for (uint32_t k = 0; k < e->c->ranks; k++) {
-        if (!rank_holds(e, r, k, kind, f)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The last rank's first payload of a kind; false: it has none that is looked
- * at. */
-static bool spoil(const struct expect *e, struct record *r, uint32_t kind)
-{
-    struct record_rank *const rank = compare_rank_to_spoil(r, e->c->ranks - 1);
-    const struct record_sequence *q =
-        rank ? compare_sequence(rank, rank->shard_sequence) : NULL;
-    const uint32_t from = q ? q->n : 0;
-
-    q = rank ? compare_step_sequence(rank, 0) : NULL;
-    for (uint32_t i = 0; q && i < q->n; i++) {
-        if (q->c[i].kind == kind && is_of_shards(e, &q->c[i]) &&
-            from + i < rank->account.payloads.n) {
-            rank->account.payloads.hash[from + i] ^= 1;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* comm.carries-shards: a model that is kept whole is gathered for show. */
-static bool carries_shards_holds(const struct expect *e, const struct record *r,
+static bool reduces_its_gradient(const struct carried *x, void *context,
                                  struct finding *f)
 {
-    return all_hold(e, r, FSDP_ALL_GATHER, f);
+    (void)context;
+    return x->step >= compare_recorded_steps(x->e) ||
+           !carried_is_reduction(x) ||
+           gives(x, 0, x->c->n * x->e->shards, own,
+                 "what the rank has sent is not what its gradients add up to",
+                 f);
 }
 
-static bool carries_shards_spoil(const struct expect *e, struct record *r)
-{
-    return spoil(e, r, FSDP_ALL_GATHER);
-}
-
-/* comm.carries-gradients: what comes back is right by another way. */
 static bool carries_gradients_holds(const struct expect *e,
                                     const struct record *r, struct finding *f)
 {
-    return all_hold(e, r, FSDP_REDUCE_SCATTER, f);
+    return all_hold(e, r, reduces_its_gradient, f);
+}
+
+static bool is_a_reduction(const struct carried *x, void *context)
+{
+    (void)context;
+    return x->step == 0 && carried_is_reduction(x);
 }
 
 static bool carries_gradients_spoil(const struct expect *e, struct record *r)
 {
-    return spoil(e, r, FSDP_REDUCE_SCATTER);
+    return carried_spoil(e, r, is_a_reduction, NULL);
+}
+
+/* ---- comm.carries-partial-sums ------------------------------------------- */
+
+/* What the rank's replica makes of the element. */
+static float partial(const struct carried *x, uint64_t place,
+                     float pending[WORLD_MAX_RANKS])
+{
+    float of[WORLD_MAX_RANKS];
+
+    expect_partials(x->e, x->c->unit, place, pending,
+                    x->e->unit[x->c->unit].factor, of);
+    return of[x->rank / x->e->shards];
+}
+
+static bool adds_up_its_replica(const struct carried *x, void *context,
+                                struct finding *f)
+{
+    (void)context;
+    return x->step >= compare_recorded_steps(x->e) || !carried_is_across(x) ||
+           gives(x, x->shard * x->c->n, x->c->n, partial,
+                 "what the rank has sent is not what the gradients of its "
+                 "replica add up to",
+                 f);
+}
+
+static bool carries_partials_holds(const struct expect *e,
+                                   const struct record *r, struct finding *f)
+{
+    return all_hold(e, r, adds_up_its_replica, f);
+}
+
+static bool is_a_partial(const struct carried *x, void *context)
+{
+    (void)context;
+    return x->step == 0 && carried_is_across(x);
+}
+
+static bool carries_partials_spoil(const struct expect *e, struct record *r)
+{
+    return carried_spoil(e, r, is_a_partial, NULL);
 }
 
 const struct requirement carried_values_requirements[] = {
@@ -344,8 +304,8 @@ const struct requirement carried_values_requirements[] = {
      .must = 1,
      .level = LEVEL_COMM,
      .needs = "comm.as-carried",
-     .applies = is_followed,
-     .looked_at = has_payloads,
+     .applies = is_gathered,
+     .looked_at = carried_is_known,
      .holds = carries_shards_holds,
      .spoil = carries_shards_spoil},
     {.id = "comm.carries-gradients",
@@ -357,8 +317,20 @@ const struct requirement carried_values_requirements[] = {
      .level = LEVEL_COMM,
      .needs = "comm.as-carried",
      .applies = is_followed,
-     .looked_at = has_payloads,
+     .looked_at = carried_is_known,
      .holds = carries_gradients_holds,
      .spoil = carries_gradients_spoil},
+    {.id = "comm.carries-partial-sums",
+     .text = "Where ranks are isolated, what a rank has sent to the other "
+             "replicas in an all-reduce of a unit is what the gradients of "
+             "its own add up to, bit for bit in the dtype of the wire.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .needs = "comm.as-carried",
+     .applies = is_replicated,
+     .looked_at = carried_is_known,
+     .holds = carries_partials_holds,
+     .spoil = carries_partials_spoil},
     {0},
 };

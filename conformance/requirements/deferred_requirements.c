@@ -145,9 +145,53 @@ static bool disagrees(const struct expect *e)
            script_action_asks(e, SCRIPT_CALL_LAST_RANK_HAS_VALUES);
 }
 
+static const struct compare_answer pieces_answer = {.name = "deferred-pieces"};
+
 static bool asks_pieces(const struct expect *e)
 {
     return script_action_asks(e, SCRIPT_CALL_DEFERRED_PIECES);
+}
+
+/* Who owns nothing, or has been given values for all that it owns, lacks none.
+ */
+static bool named_of_rank(const struct expect *e,
+                          const struct record_rank *rank, uint32_t k,
+                          struct finding *f)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < rank->n_answers; i++) {
+        const struct record_answer *const got = &rank->answer[i];
+
+        if (strcmp(got->name, pieces_answer.name) == 0) {
+            const bool shows = script_action_has_pieces(e, n++, k);
+
+            if (got->status != (shows ? FSDP_OK : FSDP_ERR_INVALID)) {
+                return finding_note(f, finding_at("answers", -1, -1, k),
+                                    "%s, answer %u: %d (%s), %s", got->name, n,
+                                    got->status, fsdp_status_text(got->status),
+                                    shows ? "where it lacks no value"
+                                          : "where it lacks some");
+            }
+        }
+    }
+    return n > 0 || finding_note(f, finding_at("answers", -1, -1, k),
+                                 "%s: no answer", pieces_answer.name);
+}
+
+static bool named_holds(const struct expect *e, const struct record *r,
+                        struct finding *f)
+{
+    static const struct requirement names_alone = {.id = NULL};
+
+    return compare_ranks(e, r, named_of_rank, f) &&
+           check_answers_named.holds(&names_alone, e, r, f);
+}
+
+static bool named_spoil(const struct expect *e, struct record *r)
+{
+    (void)e;
+    return compare_spoil_answers(r, &pieces_answer, 1);
 }
 
 static bool asks_all(const struct expect *e)
@@ -160,16 +204,16 @@ static bool asks_all(const struct expect *e)
 const struct requirement deferred_requirements[] = {
     {.id = "deferred.named",
      .text = "A model that began without values shows no pieces as long as "
-             "this rank lacks some: that is INVALID, and the message names a "
-             "parameter.",
+             "this rank lacks some, and does as soon as it lacks none: the "
+             "first is INVALID, and the message names a parameter.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
      .claim = "deferred",
      .applies = asks_pieces,
-     .check = &check_answers_named,
-     .answers = {{"deferred-pieces", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .holds = named_holds,
+     .spoil = named_spoil},
     {.id = "deferred.peak",
      .text = "Giving values to a model that began without has no more "
              "unsharded or staged at once than the largest unit is.",

@@ -26,6 +26,8 @@ extern const struct requirement invariance_requirements[];
 extern const struct requirement comm_requirements[];
 extern const struct requirement comm_step_requirements[];
 extern const struct requirement carried_requirements[];
+extern const struct requirement carried_moves_requirements[];
+extern const struct requirement carried_steps_requirements[];
 extern const struct requirement carried_values_requirements[];
 extern const struct requirement ahead_requirements[];
 extern const struct requirement memory_requirements[];

@@ -3,8 +3,10 @@
 #include "requirements/script_action.h"
 
 #include "judge/compare/compare.h"
+#include "script/script_state.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool script_action_tell(const struct expect *e, uint32_t i, struct finding *f)
@@ -73,6 +75,42 @@ bool script_action_asks(const struct expect *e, uint32_t call)
                 return true;
             }
         }
+    }
+    return false;
+}
+
+/* Whether the values that the state has are all of the parts that rank k owns.
+ * False, too, where there is no memory: then the call is refused. */
+static bool has_values(const struct expect *e, const struct script_state *s,
+                       uint32_t k)
+{
+    struct expect_part *part = NULL;
+    const bool empty = s->living ? s->empty : s->s->deferred;
+    uint32_t n = 0;
+    bool all = expect_parts(e, k % e->shards, &part, &n) == FSDP_OK;
+
+    for (uint32_t i = 0; all && empty && i < n; i++) {
+        const uint32_t p = part[i].parameter;
+
+        all = p < 64 && (s->values >> p & 1) != 0;
+    }
+    free(part);
+    return all;
+}
+
+bool script_action_has_pieces(const struct expect *e, uint32_t nth, uint32_t k)
+{
+    struct script_state state;
+
+    script_state_begin(&e->script, NULL, &state);
+    for (uint32_t i = 0; i < e->n_events; i++) {
+        const struct script_action *a = e->event[i].action;
+
+        if (a->verb == SCRIPT_WRONG && a->call == SCRIPT_CALL_DEFERRED_PIECES &&
+            nth-- == 0) {
+            return has_values(e, &state, k);
+        }
+        script_state_take(&state, a);
     }
     return false;
 }

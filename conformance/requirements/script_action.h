@@ -28,4 +28,9 @@ const struct script_action *script_action_saved(const struct expect *e,
  * one alone script.answers tells. */
 bool script_action_asks(const struct expect *e, uint32_t call);
 
+/* Whether rank k has values for all that it owns when the script asks, for the
+ * nth time (from 0), that pieces be refused for want of some
+ * (SCRIPT_CALL_DEFERRED_PIECES): then they are shown. */
+bool script_action_has_pieces(const struct expect *e, uint32_t nth, uint32_t k);
+
 #endif

@@ -6,6 +6,7 @@
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
+#include "requirements/script_action.h"
 
 #include <string.h>
 
@@ -17,6 +18,7 @@ static const char behind_reshards[] = "param-after-reshard-all";
 
 /* How often each wrong call is made. */
 struct asked {
+    const struct expect *e;
     uint32_t times[SCRIPT_N_CALLS];
     uint32_t reshards; /* after which parameters are asked for */
     bool lacks;        /* a checkpoint may lack states, or have other dtypes */
@@ -33,6 +35,7 @@ static bool may_lack(const struct script_action *a)
 static void count_asked(const struct expect *e, struct asked *out)
 {
     memset(out, 0, sizeof(*out));
+    out->e = e;
     for (uint32_t i = 0; i < e->n_events; i++) {
         const struct script_action *a = e->event[i].action;
 
@@ -70,8 +73,13 @@ static bool is_refused(const struct expect *e)
 }
 
 /* SCRIPT_N_CALLS: what no wrong call is, but must be refused as most are. */
-static bool refuses(const struct asked *asked, uint32_t call, int32_t status)
+static bool refuses(const struct asked *asked, uint32_t call, uint32_t nth,
+                    uint32_t k, int32_t status)
 {
+    if (call == SCRIPT_CALL_DEFERRED_PIECES &&
+        script_action_has_pieces(asked->e, nth, k)) {
+        return status == FSDP_OK;
+    }
     if (call == SCRIPT_CALL_LOAD_DAMAGED && asked->lacks &&
         status == FSDP_ERR_INVALID) {
         return true;
@@ -105,8 +113,7 @@ static bool answers_to(const struct asked *asked,
         if (strcmp(got->name, name) != 0) {
             continue;
         }
-        n++;
-        if (!refuses(asked, call, got->status)) {
+        if (!refuses(asked, call, n++, (uint32_t)at.rank, got->status)) {
             return finding_note(f, at, "%s, answer %u: %d (%s)", name, n,
                                 got->status, fsdp_status_text(got->status));
         }

@@ -266,12 +266,14 @@ static bool sent_spoil(const struct expect *e, struct record *r)
 
 /* ---- summon.peak --------------------------------------------------------- */
 
-static bool computes(uint32_t verb)
+/* May unshard or stage something of its own: a unit, which may be more than a
+ * tensor, where values are given or sent. */
+static bool stages(uint32_t verb)
 {
     return verb == SCRIPT_PASS || verb == SCRIPT_EVAL ||
            verb == SCRIPT_SUMMON || verb == SCRIPT_UNSHARD ||
            verb == SCRIPT_UNSHARD_UNIT || verb == SCRIPT_SAVE ||
-           verb == SCRIPT_LOAD;
+           verb == SCRIPT_LOAD || verb == SCRIPT_ASSIGN || verb == SCRIPT_SEND;
 }
 
 /* All that is unsharded or staged is so for rank 0. */
@@ -280,11 +282,11 @@ static bool only_sends(const struct expect *e)
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
         const struct script_action *a = summon_at(e, i);
 
-        if (computes(e->event[i].action->verb) || (a && !a->on_rank0)) {
+        if (stages(e->event[i].action->verb) || (a && !a->on_rank0)) {
             return false;
         }
     }
-    return sends(e);
+    return !e->script.rank0 && sends(e);
 }
 
 static uint64_t shown(const struct expect *e, const struct script_action *a)

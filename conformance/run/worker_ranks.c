@@ -102,21 +102,33 @@ static void end_leftovers(struct worker_ranks *w)
 }
 
 /* What the recorders have told the notary, beside what the broker carried. */
-static void account(struct worker_ranks *w, const struct notary_notes *notes)
+static void account(struct worker_ranks *w, const struct notary_notes *notes,
+                    uint32_t ranks)
 {
     w->counted = true;
-    for (uint32_t k = 0; k < NOTARY_RANKS; k++) {
-        w->account[k] =
-            (struct record_account){.known = 1,
-                                    .own = notes->told[k].own,
-                                    .recorded = notes->told[k].of,
-                                    .carried = w->carried[k].traffic,
-                                    .payloads = w->carried[k].payloads};
+    for (uint32_t k = 0; k < ranks; k++) {
+        struct record_account *const a = &w->account[k];
+        const struct record_payloads *const sent = &w->carried[k].payloads;
+
+        a->known = 1;
+        a->own = notes->told[k].own;
+        a->recorded = notes->told[k].of;
+        a->carried = w->carried[k].traffic;
+        a->payloads.n = sent->n;
+        memcpy(a->payloads.hash, sent->hash, sent->n * sizeof(sent->hash[0]));
     }
 }
 
+/* There is room for many more than most worlds have. */
+static uint32_t ranks_of(const struct rank_body *b)
+{
+    const uint32_t ranks = b->d->c->ranks;
+
+    return ranks < NOTARY_RANKS ? ranks : NOTARY_RANKS;
+}
+
 /* The first ones of a case, in whichever of its worlds. */
-static void note_refusals(struct worker_ranks *w, bool crosses)
+static void note_refusals(struct worker_ranks *w, const struct rank_body *b)
 {
     struct notary_notes notes;
     const char *why;
@@ -128,8 +140,8 @@ static void note_refusals(struct worker_ranks *w, bool crosses)
     for (uint32_t i = 0; i < notes.n && w->n_refusals < RECORD_REFUSALS; i++) {
         w->refusal[w->n_refusals++] = notes.refusal[i];
     }
-    if (crosses) {
-        account(w, &notes);
+    if (b->crosses) {
+        account(w, &notes, ranks_of(b));
     }
 }
 
@@ -145,7 +157,7 @@ static int run_ranks(struct worker_ranks *w, uint32_t kind,
         return world_run(kind, mesh, w->o->timeout_ms, rank_body_run, b, ends,
                          error);
     }
-    memset(w->carried, 0, sizeof(w->carried));
+    memset(w->carried, 0, ranks_of(b) * sizeof(w->carried[0]));
     status = world_run_carried(mesh, w->o->timeout_ms, rank_body_run, b, ends,
                                w->carried, error);
     if (status == FSDP_ERR_COMM) {
@@ -184,7 +196,7 @@ int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
     b->loads = w->isolate && engine_is_path(w->o->engine);
     status = run_ranks(w, kind, mesh, b, ends, error);
     if (w->isolate) {
-        note_refusals(w, b->crosses);
+        note_refusals(w, b);
     }
     end_leftovers(w);
     return status;

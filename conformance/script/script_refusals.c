@@ -10,6 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    LAST_TO_AVOID = 7 /* generator: may_lack_none */
+};
+
 /* Units that this life has for certain: of the bits behind them nothing can be
  * said. Each model has two layers. */
 static uint64_t sure_units(const struct script_state *s)
@@ -122,13 +126,16 @@ uint32_t script_when_at_rest(const struct script_state *s)
 }
 
 /* Whether there may be a rank that lacks no value, where others do: it owns
- * none, or has been given them. */
+ * none, or has been given them. It shows its pieces, and so it is no place to
+ * have them refused for a script that was drawn before the judge told such
+ * ranks from others. */
 static bool may_lack_none(const struct script_state *s)
 {
     const uint32_t degree = case_shard_degree(&s->world);
 
-    return s->values != 0 || degree > 2 ||
-           (degree > 1 && strcmp(s->world.workload, "graph") == 0);
+    return s->s->generator != 0 && s->s->generator <= LAST_TO_AVOID &&
+           (s->values != 0 || degree > 2 ||
+            (degree > 1 && strcmp(s->world.workload, "graph") == 0));
 }
 
 void script_check_call(struct script_state *s, uint32_t call, uint32_t now)
@@ -148,9 +155,7 @@ void script_check_call(struct script_state *s, uint32_t call, uint32_t now)
                      s->kept && (call == SCRIPT_CALL_PARAM_AT_REST ||
                                  call == SCRIPT_CALL_PARAM_AFTER_CANCEL),
                      "a unit may be unsharded: `step` ends that");
-    script_refuse_if(s,
-                     call == SCRIPT_CALL_DEFERRED_PIECES &&
-                         s->s->generator != 0 && may_lack_none(s),
+    script_refuse_if(s, call == SCRIPT_CALL_DEFERRED_PIECES && may_lack_none(s),
                      "a rank that lacks no value has its pieces");
     if (call == SCRIPT_CALL_LOAD_DAMAGED) {
         s->saved &= ~1u; /* it is what was damaged */

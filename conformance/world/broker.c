@@ -148,15 +148,32 @@ static void count(struct carrying *c, const struct world_group *g,
     }
 }
 
-/* Bytes of a turn that are a member's own, and no filling: in an all-gather all
- * of them. */
+/* Bytes of a turn in which each gets its own part that are for `to`, and no
+ * filling: of an all-reduce the last blocks are shorter. */
+static uint64_t bytes_for(const struct world_turn *t, uint32_t extent,
+                          uint32_t to)
+{
+    const struct world_header *const h = &t->header;
+    const uint64_t each = h->n / extent + (h->n % extent != 0);
+    const uint64_t before = each * to < h->n ? each * to : h->n;
+    const uint64_t block = (h->n - before < each ? h->n - before : each) *
+                           fsdp_dtype_bytes(h->dtype);
+    const uint64_t at = h->turn * rounded(WORLD_PLACE_BYTES / extent);
+    const uint64_t left = at < block ? block - at : 0;
+
+    return h->kind != FSDP_ALL_REDUCE || left > t->bytes ? t->bytes : left;
+}
+
+/* Bytes of a turn that are a member's own: in an all-gather all of them. What
+ * an all-reduce has made of its block everybody could work out. */
 static void hash_posted(struct carrying *c, const struct world_group *g,
                         uint32_t from, const struct world_turn *t)
 {
     struct post *const p = &c->post[member(g, from)];
     const unsigned char *const out = area(c, member(g, from))->out;
 
-    if (t->pattern == WORLD_ROOT && from != t->header.root) {
+    if ((t->pattern == WORLD_ROOT && from != t->header.root) ||
+        (t->pattern == WORLD_ALL && t->header.kind == FSDP_ALL_REDUCE)) {
         return;
     }
     if (t->pattern != WORLD_EACH) {
@@ -165,8 +182,8 @@ static void hash_posted(struct carrying *c, const struct world_group *g,
     }
     for (uint32_t i = 0; i < g->extent; i++) {
         if (i != from) {
-            p->hash[i] =
-                record_payload_add(p->hash[i], out + i * t->bytes, t->bytes);
+            p->hash[i] = record_payload_add(p->hash[i], out + i * t->bytes,
+                                            bytes_for(t, g->extent, i));
         }
     }
 }

@@ -25,7 +25,8 @@
 enum {
     PATIENT_MS = 20000,
     HASTY_MS = 500,
-    MANY = 70001 /* elements that take several turns */
+    MANY = 70001, /* elements that take several turns */
+    UNEVEN = 2 * MANY - 3
 };
 
 static const char *const dims[] = {"replicate", "shard"};
@@ -127,7 +128,7 @@ static float sent_by(uint32_t rank, uint64_t i)
 }
 
 /* Each in several turns. */
-static int two_with_values(void *context, struct world_rank *rank)
+static int three_with_values(void *context, struct world_rank *rank)
 {
     static float in[2 * MANY];
     static float out[2 * MANY];
@@ -137,7 +138,25 @@ static int two_with_values(void *context, struct world_rank *rank)
         in[i] = sent_by(rank->rank, i);
     }
     FSDP_TRY(over(rank, FSDP_ALL_GATHER, 1, MANY, in, out));
-    return over(rank, FSDP_REDUCE_SCATTER, 1, MANY, in, out);
+    FSDP_TRY(over(rank, FSDP_REDUCE_SCATTER, 1, MANY, in, out));
+    return over(rank, FSDP_ALL_REDUCE, 1, UNEVEN, in, out);
+}
+
+/* Of an all-reduce of a world of two: the block of the other one, of which the
+ * second is shorter. */
+static uint64_t sent_to_reduce(uint32_t me, const float *in)
+{
+    const uint64_t each = UNEVEN / 2 + 1;
+    const uint64_t n[2] = {each, UNEVEN - each};
+    uint64_t all = 0;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        all = record_payload_join(
+            all,
+            i == me ? 0
+                    : record_payload_add(0, in + i * each, n[i] * sizeof(*in)));
+    }
+    return all;
 }
 
 /* A hash is of what others get, in however many turns they do. */
@@ -150,8 +169,8 @@ static void what_is_sent_has_a_hash(void **state)
     const uint64_t bytes = MANY * sizeof(float);
 
     (void)state;
-    assert_int_equal(world_run_carried(&mesh, PATIENT_MS, two_with_values, NULL,
-                                       result, t, NULL),
+    assert_int_equal(world_run_carried(&mesh, PATIENT_MS, three_with_values,
+                                       NULL, result, t, NULL),
                      FSDP_OK);
     assert_string_equal(world_body_verdict(result, 4), "");
     for (uint32_t r = 0; r < 4; r++) {
@@ -160,7 +179,7 @@ static void what_is_sent_has_a_hash(void **state)
         for (uint64_t i = 0; i < 2ull * MANY; i++) {
             in[i] = sent_by(r, i);
         }
-        assert_int_equal(t[r].payloads.n, 2);
+        assert_int_equal(t[r].payloads.n, 3);
         all = record_payload_join(all, record_payload_add(0, in, bytes));
         all = record_payload_join(all, 0);
         assert_true(t[r].payloads.hash[0] == all);
@@ -172,6 +191,7 @@ static void what_is_sent_has_a_hash(void **state)
                          : record_payload_add(0, in + (size_t)i * MANY, bytes));
         }
         assert_true(t[r].payloads.hash[1] == all);
+        assert_true(t[r].payloads.hash[2] == sent_to_reduce(r % 2, in));
         in[MANY - 1] += 1.0f;
         assert_true(
             t[r].payloads.hash[0] !=

@@ -279,6 +279,10 @@ float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
  * makes of the unit's element, in the unit's dtypes. */
 float expect_reduce(const struct expect *e, uint32_t unit, uint64_t place,
                     const float *x, struct expect_factors factor);
+/* What each replica's ranks have of it before replicas meet, on the wire. */
+void expect_partials(const struct expect *e, uint32_t unit, uint64_t place,
+                     const float *x, struct expect_factors factor,
+                     float partial[WORLD_MAX_RANKS]);
 /* The loss is folded as gradients are, as an element that rank 0 owns, and
  * multiplied by 1 / world. */
 float expect_fold_loss(const struct expect *e, const float *x);

@@ -73,6 +73,25 @@ float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
                      (uint32_t)(place % chunk / part));
 }
 
+void expect_partials(const struct expect *e, uint32_t unit, uint64_t place,
+                     const float *x, struct expect_factors factor,
+                     float partial[WORLD_MAX_RANKS])
+{
+    const struct expect_dtypes *const d = &e->unit[unit].dtype;
+    const uint64_t chunk = e->unit[unit].grad_chunk;
+    float sent[WORLD_MAX_RANKS];
+
+    for (uint32_t k = 0; k < e->c->ranks && k < WORLD_MAX_RANKS; k++) {
+        sent[k] = fsdp_round(d->reduce,
+                             fsdp_round(d->accumulate, x[k] * factor.before));
+    }
+    for (uint32_t r = 0; r < e->replicas && r < WORLD_MAX_RANKS; r++) {
+        partial[r] =
+            fold_group(e->c->fold, d, sent + (size_t)r * e->shards, e->shards,
+                       chunk > 0 ? (uint32_t)(place / chunk) : 0);
+    }
+}
+
 float expect_reduce(const struct expect *e, uint32_t unit, uint64_t place,
                     const float *x, struct expect_factors factor)
 {
