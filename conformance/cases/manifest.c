@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1111;
+const uint32_t manifest_count = 1113;
 const char manifest_sha256[] =
-    "3f60284e171d4b70be9b6e90f3219185b5e78e3676ab29aef52dca4a9c3d4cb6";
+    "8005abfec6c99042f90c67dfe3edb518784c33ac06e70a26d69b98f0e5c263cd";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
