@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1113;
+const uint32_t manifest_count = 1115;
 const char manifest_sha256[] =
-    "8005abfec6c99042f90c67dfe3edb518784c33ac06e70a26d69b98f0e5c263cd";
+    "e638af1d877fb4a26bb62b0e9be70a02cd450397adc77f3056b694dc8633b593";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
