@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1115;
+const uint32_t manifest_count = 1119;
 const char manifest_sha256[] =
-    "e638af1d877fb4a26bb62b0e9be70a02cd450397adc77f3056b694dc8633b593";
+    "fa675a424f2610075124d1047b685177aea4bdb8839bca4e5bf38fff919ce7a5";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
