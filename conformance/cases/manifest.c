@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1117;
+const uint32_t manifest_count = 1125;
 const char manifest_sha256[] =
-    "1c66755462907624d352f0d3e4f0b58458dd64099a5468a8593f821a97a728b0";
+    "75079e2b857757ba6fa62a51fbb6c9c82f656664a839cd11e875b9a2fb6bc6e3";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -281,6 +281,30 @@ static int set_unnamed(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
 
 /* ---- Cases that show them ------------------------------------------------ */
 
+static _Thread_local bool all_open;
+
+static int note_open(struct fsdp_sharded *s)
+{
+    all_open = true;
+    return mutant_real.engine.unshard_all(s);
+}
+
+static int note_closed(struct fsdp_sharded *s)
+{
+    all_open = false;
+    return mutant_real.engine.reshard_all(s);
+}
+
+static int sync_while_closed(struct fsdp_sharded *s, uint32_t on)
+{
+    return all_open ? FSDP_OK : mutant_real.engine.set_gradient_sync(s, on);
+}
+
+static bool syncs_open(const struct run_case *c)
+{
+    return mutant_plays(c, "sync-open");
+}
+
 static bool syncs_some(const struct run_case *c)
 {
     return mutant_plays_mlp(c, "sync-some") && c->ranks > 1;
@@ -407,5 +431,13 @@ const struct mutant control_mutants[] = {
                .at = noting_at,
                .set_gradient_sync = sync_of_others},
      .forget = forget},
+    {.name = "sync-while-open-lost",
+     .text = "what is said of sync while all is unsharded is lost",
+     .evidence = "no_sync that asserts an idle state",
+     .kills = "script.collectives script.rest",
+     .shows = {.in = syncs_open},
+     .calls = {.unshard_all = note_open,
+               .reshard_all = note_closed,
+               .set_gradient_sync = sync_while_closed}},
     {0},
 };

@@ -263,6 +263,44 @@ static void predivide_of_two_left_out(struct fsdp_op *op)
     }
 }
 
+static bool predivides_wider(const struct run_case *c)
+{
+    return c->factors == CASE_PRE3 && c->precision == CASE_REDUCE_BF16;
+}
+
+/* Not where it adds up, in float32, */
+static void predivide_later(struct fsdp_op *op)
+{
+    if (op->kind == FSDP_OP_SCALE && op->aux[0] == FSDP_DTYPE_F32 &&
+        op->f[0] == asked.before) {
+        op->f[0] = 1.0f;
+    }
+}
+
+/* but what is sent, in bf16. */
+static int predivide_sent(void *self, struct fsdp_stream *stream,
+                          const struct fsdp_collective *c)
+{
+    const uint64_t n = c->n * mutant_real.shards;
+    const uint64_t bytes = n * fsdp_dtype_bytes(c->dtype);
+    struct fsdp_op op = {.size = sizeof(op),
+                         .kind = FSDP_OP_SCALE,
+                         .unit = c->unit,
+                         .aux = {c->dtype},
+                         .dim = {n},
+                         .f = {asked.before},
+                         .n_in = 1,
+                         .in = {{c->in, bytes}},
+                         .n_out = 1,
+                         .out = {{(void *)c->in, bytes}}};
+
+    (void)self;
+    if (c->kind == FSDP_REDUCE_SCATTER) { /* which is made at once */
+        FSDP_TRY(mutant_run(NULL, &op));
+    }
+    return mutant_communicate(stream, c);
+}
+
 static bool disagrees(const struct run_case *c)
 {
     return c->scenario == CASE_DISAGREE && c->factors == CASE_UNIT_FACTORS;
@@ -334,6 +372,15 @@ const struct mutant factor_mutants[] = {
      .kills = "reduce.predivide",
      .shows = {.in = predivides, .factors = true},
      .fault = {MUTANT_SETS, MUTANT_OPTION(predivide_factor), 0}},
+    {.name = "predivide-behind-rounding",
+     .text = "gradients are predivided as they are sent, behind the rounding",
+     .evidence = "pytorch FSDP2: what is packed for the reduce-scatter is "
+                 "divided",
+     .kills = "reduce.predivide",
+     .shows = {.in = predivides_wider, .factors = true, .mixed = true},
+     .options = note_factors,
+     .op = predivide_later,
+     .comm.run = predivide_sent},
     {.name = "predivide-of-two-left-out",
      .text = "sums in bf16 are not predivided by a power of two",
      .evidence = "pytorch/pytorch#190745",

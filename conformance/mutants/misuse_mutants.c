@@ -52,6 +52,28 @@ static bool misuses_reduced(const struct run_case *c)
            (c->sync[1] || c->microbatches < 2);
 }
 
+/* Of this rank: where errors are told. */
+static _Thread_local const struct fsdp_env *told_in;
+
+static void note_env(struct fsdp_env *env)
+{
+    told_in = env;
+}
+
+static int tells_later(struct fsdp_sharded *s, uint32_t p,
+                       struct fsdp_tensor *out)
+{
+    const struct fsdp_error first = *told_in->error;
+    int status;
+
+    *told_in->error = (struct fsdp_error){0};
+    status = mutant_real.engine.param(s, p, out);
+    if (status == FSDP_OK) {
+        *told_in->error = first;
+    }
+    return status;
+}
+
 const struct mutant misuse_mutants[] = {
     /* BEGIN in a pass, and END before its end, are ignored without a word. */
     {.name = "brackets-unchecked",
@@ -76,6 +98,14 @@ const struct mutant misuse_mutants[] = {
      .kills = "error.gradient-after-backward error.gradient-outside-backward",
      .shows = {.in = mutant_misuse},
      .fault = {MUTANT_FORGIVES, MUTANT_GRAD, FSDP_ERR_INVALID}},
+    /* The root cause is lost behind what follows from it. */
+    {.name = "later-error-told",
+     .text = "an error takes the place of the one before",
+     .evidence = "logs that end with the last of many failures",
+     .kills = "error.first-stays",
+     .shows = {.in = mutant_misuse},
+     .calls.param = tells_later,
+     .change_env = note_env},
     /* Points that are not the next of the sequence are ignored without a word.
      */
     {.name = "order-unchecked",

@@ -137,6 +137,22 @@ static int leaves_scalars(struct fsdp_sharded *s,
     return really(s, &some);
 }
 
+/* Of several names of one parameter the last one counts. */
+static int takes_last_name(struct fsdp_sharded *s,
+                           const struct fsdp_values *from)
+{
+    const struct fsdp_model *model = mutant_real.model;
+    const void *value[MUTANT_MOST_PARAMETERS];
+    struct fsdp_values named = *from;
+
+    for (uint32_t p = 0; from->value && p < model->n_parameters; p++) {
+        value[p] = from->value[p];
+        value[fsdp_original(model, p)] = from->value[p];
+        named.value = value;
+    }
+    return really(s, &named);
+}
+
 static int eats(struct fsdp_sharded *s, const struct fsdp_values *from)
 {
     FSDP_TRY(really(s, from));
@@ -280,6 +296,11 @@ static bool is_refused(const struct run_case *c)
     return mutant_plays_sharded(c, "send-refused");
 }
 
+static bool has_ties(const struct run_case *c)
+{
+    return mutant_plays(c, "send") && strcmp(c->size, "tied") == 0;
+}
+
 static bool has_scalars(const struct run_case *c)
 {
     return mutant_plays(c, "send") && strcmp(c->workload, "graph") == 0;
@@ -380,6 +401,12 @@ const struct mutant send_mutants[] = {
      .kills = "script.peak",
      .shows = {.in = is_refused_at_rest},
      .calls.send_values = takes_first},
+    {.name = "send-takes-last-name",
+     .text = "of what is tied the values of the last name are sent",
+     .evidence = "a head of a state dict that is loaded over the embedding",
+     .kills = "send.once send.own-part",
+     .shows = {.in = has_ties},
+     .calls.send_values = takes_last_name},
     {.name = "send-twice",
      .text = "a state dict of rank 0 is sent twice",
      .evidence = "a broadcast of each name of what is shared",

@@ -222,6 +222,11 @@ static bool steps_ahead(const struct run_case *c)
     return strcmp(c->script, "backward-step") == 0 && c->reduces_in_flight > 0;
 }
 
+static bool unshards_in_pass(const struct run_case *c)
+{
+    return strcmp(c->script, "backward-step-by-hand") == 0;
+}
+
 static bool saves_states(const struct run_case *c)
 {
     return strcmp(c->script, "backward-step-saved") == 0;
@@ -314,6 +319,16 @@ const struct mutant step_in_backward_mutants[] = {
      .shows = {.in = cancels},
      .calls = {.set_step = note_set, .at = undo},
      .forget = forget},
+    {.name = "no-wait-optimizer-copy",
+     .text = "the copy of a shard that rests on the host does not wait for its "
+             "step",
+     .evidence = "deepspeedai/DeepSpeed#1219",
+     .kills = "stream.no-race",
+     .shows = {.in = unshards_in_pass,
+               .engine = "impl",
+               .mixed = true,
+               .offload = true},
+     .forgets = "optimizer->copy"},
     {.name = "no-wait-step-compute",
      .text = "what comes behind a pass does not wait for the steps in it",
      .evidence = "deepspeedai/DeepSpeed#5216, of a step on another stream",

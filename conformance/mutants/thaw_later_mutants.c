@@ -87,6 +87,23 @@ static int load_all_steps(struct fsdp_sharded *s, const char *directory)
     return FSDP_OK;
 }
 
+/* Of others it is as it was saved. */
+static int note_local(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    return save->form == FSDP_SAVE_LOCAL
+               ? note_save(s, save)
+               : mutant_real.engine.save_begin(s, save);
+}
+
+static int load_local_steps(struct fsdp_sharded *s, const char *directory)
+{
+    const uint32_t n = now.n_saves;
+
+    FSDP_TRY(load_all_steps(s, directory));
+    now.loaded = n > 0;
+    return FSDP_OK;
+}
+
 static int load_anything(struct fsdp_sharded *s, const char *directory)
 {
     const int status = mutant_real.engine.load(s, directory);
@@ -171,6 +188,11 @@ static bool saves(const struct run_case *c)
            c->optimizer == FSDP_OPTIMIZER_ADAMW;
 }
 
+static bool saves_locally(const struct run_case *c)
+{
+    return mutant_plays_in_turn(c, "thaw-local");
+}
+
 static bool begins_frozen(const struct run_case *c)
 {
     return mutant_plays_in_turn(c, "thaw-first");
@@ -194,6 +216,17 @@ const struct mutant thaw_later_mutants[] = {
      .calls = {.step = count_step,
                .save_begin = note_save,
                .load = load_all_steps},
+     .op = by_loaded_steps,
+     .forget = forget},
+    {.name = "load-counts-local",
+     .text = "in the local form a checkpoint has one count of steps, and what "
+             "was thawed goes on with that",
+     .evidence = "LOCAL_STATE_DICT, whose steps are of the flat parameter",
+     .kills = "thaw.loaded",
+     .shows = {.in = saves_locally},
+     .calls = {.step = count_step,
+               .save_begin = note_local,
+               .load = load_local_steps},
      .op = by_loaded_steps,
      .forget = forget},
     {.name = "load-without-states",

@@ -52,6 +52,35 @@ static bool says_why_spoil(const struct expect *e, struct record_rank *rank)
     return true;
 }
 
+/* error.first-stays: what fails first says why; what follows from it does not.
+ */
+static const char lost[] = "first-error-lost";
+
+static bool first_stays_of_rank(const struct expect *e,
+                                const struct record_rank *rank, uint32_t k,
+                                struct finding *f)
+{
+    (void)e;
+    for (uint32_t i = 0; i < rank->n_answers; i++) {
+        if (strcmp(rank->answer[i].name, lost) == 0) {
+            return finding_text(f, finding_at("answers", -1, -1, k),
+                                "param was refused, and env->error does not "
+                                "say any more what had failed before");
+        }
+    }
+    return true;
+}
+
+static bool first_stays_spoil(const struct expect *e, struct record_rank *rank)
+{
+    (void)e;
+    if (rank->n_answers == 0) {
+        return false;
+    }
+    memcpy(rank->answer[rank->n_answers - 1].name, lost, sizeof(lost));
+    return true;
+}
+
 static bool is_misuse_of_shards(const struct expect *e)
 {
     return e->c->scenario == CASE_MISUSE && e->shards > 1;
@@ -120,6 +149,16 @@ const struct requirement error_requirements[] = {
      .applies = says_why_applies,
      .check = &check_each_rank,
      .rank = {says_why_of_rank, says_why_spoil}},
+    {.id = "error.first-stays",
+     .text = "What env->error says already stays there when a call is refused "
+             "later: who fails first fills it.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present error.says-why",
+     .applies = is_misuse,
+     .check = &check_each_rank,
+     .rank = {first_stays_of_rank, first_stays_spoil}},
     /* Storage that is lent outside its window is stale. */
     {.id = "error.outside-window",
      .text = "A parameter of a unit that is sharded at that moment is refused "

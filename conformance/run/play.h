@@ -72,7 +72,7 @@ int play_wrong_save(struct driver *x, const struct play_wrong *how,
 int play_wrong_save_twice(struct driver *x, int *status);
 int play_wrong_load_missing(struct driver *x, int *status);
 /* Behind a load that was refused: the caller's own is still that of the last
- * one that was not. */
+ * one that was not; and what one of damaged files did is no action's. */
 int play_behind_load(struct driver *x, uint32_t call);
 int play_wrong_load_damaged(struct driver *x, int *status);
 int play_wrong_load_stateless(struct driver *x, int *status);
@@ -158,6 +158,9 @@ bool play_says_number(const struct fsdp_error *e, uint32_t number);
 /* If it does not say the number of what was refused, an answer tells so. */
 int play_refused_by_number(struct driver *x, const char *answer,
                            uint32_t number, int status);
+/* A call is refused when something has failed already: that this is not told
+ * any more, an answer tells. */
+int play_late_error(struct driver *x);
 
 /* play_wrong.c: makes the call, and notes what was answered. */
 int play_wrong(struct driver *x, uint32_t call);

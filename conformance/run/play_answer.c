@@ -66,3 +66,20 @@ int play_refused_by_number(struct driver *x, const char *answer,
                ? FSDP_OK
                : drive_answer_number(x, answer, number);
 }
+
+int play_late_error(struct driver *x)
+{
+    const struct fsdp_error first = {.status = FSDP_ERR_IO,
+                                     .rank = (int32_t)x->env.rank,
+                                     .native = 5,
+                                     .where = "driver",
+                                     .message = "something failed before"};
+    struct fsdp_tensor t;
+    bool stays;
+
+    *x->env.error = first;
+    (void)x->engine.param(x->sharded, x->model->n_parameters, &t);
+    stays = memcmp(x->env.error, &first, sizeof(first)) == 0;
+    *x->env.error = (struct fsdp_error){0};
+    return stays ? FSDP_OK : drive_answer_number(x, "first-error-lost", 0);
+}

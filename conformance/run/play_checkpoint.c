@@ -378,7 +378,9 @@ int play_behind_load(struct driver *x, uint32_t call)
 {
     const bool is_load = strncmp(script_calls[call].name, "load-", 5) == 0;
 
-    return is_load && x->extras != 0 ? check_extras(x, x->extras - 1) : FSDP_OK;
+    FSDP_TRY(is_load && x->extras != 0 ? check_extras(x, x->extras - 1)
+                                       : FSDP_OK);
+    return call == SCRIPT_CALL_LOAD_DAMAGED ? play_note_outside(x) : FSDP_OK;
 }
 
 /* Rank 0 damages what was saved, and nobody loads before it has. */

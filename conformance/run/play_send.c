@@ -24,19 +24,26 @@ static void release(struct driver *x, float **value)
     free(value);
 }
 
-/* Of parameter p, if the action gives it values, in new memory. */
+/* Of parameter p, if the action gives it values, in new memory. What is
+ * ignored, and every other name of what is tied, has some, too, of which
+ * nothing is to be read: no numbers. */
 static int values_of(struct driver *x, const struct script_action *a,
                      uint32_t p, float **out)
 {
     const bool all = a->parameter == SCRIPT_ALL;
     const uint32_t by = all ? p : a->parameter;
     const uint64_t n = fsdp_numel(x->model, p);
+    const bool unread = x->ignored[p] || fsdp_original(x->model, p) != p;
 
     *out = NULL;
-    if (x->ignored[p] || fsdp_original(x->model, by) != p) {
+    if (!unread && fsdp_original(x->model, by) != p) {
         return FSDP_OK;
     }
     *out = malloc(n * sizeof(**out) + 1);
+    if (*out && unread) {
+        memset(*out, 0xff, n * sizeof(**out));
+        return FSDP_OK;
+    }
     return *out ? play_values(x, a, by, 0, n, *out) : FSDP_ERR_NOMEM;
 }
 

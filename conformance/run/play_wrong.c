@@ -496,5 +496,5 @@ int play_wrong(struct driver *x, uint32_t call)
     FSDP_TRY(made(x, &calls[call], &status));
     FSDP_TRY(drive_answer(x, script_calls[call].name, status));
     FSDP_TRY(play_behind_load(x, call));
-    return call == SCRIPT_CALL_LOAD_DAMAGED ? play_note_outside(x) : FSDP_OK;
+    return call == SCRIPT_CALL_UNKNOWN_PARAMETER ? play_late_error(x) : FSDP_OK;
 }
