@@ -10,7 +10,7 @@ set -uo pipefail
 # shellcheck source=conformance/cli/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 cd "$folder" || exit 1
-cases=(--workload mlp --ranks 2 --strategy 'full-shard')
+cases=(--workload mlp --ranks 2 --strategy 'full-shard' --cover)
 
 same() # WHAT FILE FILE
 {
