@@ -10,7 +10,7 @@ set -uo pipefail
 # shellcheck source=conformance/cli/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 cd "$folder" || exit 1
-cases=(--workload mlp --ranks 2 --strategy 'full-shard')
+cases=(--workload mlp --ranks 2 --strategy 'full-shard' --cover)
 
 same() # WHAT FILE FILE
 {
@@ -65,6 +65,19 @@ result 'two engines in one file' "$([ $code = 1 ] &&
 "$cts" report /dev/stdin --partial-ok --quiet <right.jsonl >out 2>err
 result 'from a pipe' "$([ $? = 0 ] || cat err)"
 
+# Items that passed are read as the suite writes them, or else as JSON.
+for name in right divide-twice; do
+    "$cts" report "$name.jsonl" --verbose >shown 2>err
+    for form in 's/,"case"/, "case"/' 's/"level":"s/"level":"\\u0073/' \
+        's/"type":"item",\(.*\)}$/\1,"type":"item"}/; s/^"/{"/'; do
+        sed "$form" "$name.jsonl" >form.jsonl
+        cmp -s "$name.jsonl" form.jsonl && echo 'nothing was edited' >>shown
+        "$cts" report form.jsonl --verbose 2>err |
+            sed "s/form.jsonl/$name.jsonl/" >other
+        same "$name: $form" shown other
+    done
+done
+
 refused() # WHAT PATTERN: edited.jsonl
 {
     timeout 20 "$cts" report edited.jsonl >out 2>err
@@ -90,6 +103,17 @@ edit 'a failure without its finding' 'without its finding' \
     's/"finding":/"founding":/'
 edit 'an unknown requirement' 'no requirement that this program knows' \
     's/"requirement":"comm.order"/"requirement":"comm.odour"/'
+edit 'less than a requirement' 'no requirement that this program knows' \
+    's/"requirement":"comm.order"/"requirement":"comm.orde"/'
+edit 'more than a case' "another case" '/"type":"item"/s/"case":"mlp[^"]*/&x/'
+edit 'less than a case' "another case" \
+    '/"type":"item"/s/\("case":"mlp[^"]*\)[^"]"/\1"/'
+edit 'more than an item' 'JSON' 's/"outcome":"pass"}/&}/'
+edit 'less than an item' 'JSON' 's/"outcome":"pass"}/"outcome":"pass"/'
+edit 'an escape that is none' 'JSON' '/"pass"}$/s/"level":"s/&\\q/'
+edit 'a byte of control' 'JSON' '/"pass"}$/s/"level":"s/&\x01/'
+edit 'bytes that are no text' 'JSON' '/"pass"}$/s/"level":"s/&\xff/'
+edit 'neither true nor false' 'JSON' 's/"must":true/"must":tru/'
 edit 'an unknown outcome' 'no outcome' 's/"outcome":"fail"/"outcome":"fine"/'
 edit 'blocked by nothing' 'no requirement' 's/,"blocked_by":"[^"]*"//'
 edit 'an item of another case' "another case" \
@@ -99,6 +123,10 @@ edit 'a case that is none' 'no id of a case' \
 edit 'a twin' 'a second item' '/"requirement":"comm.order"/p'
 edit 'another version' 'version 9' 's/"report":2/"report":9/'
 edit 'a header in the middle' 'may be here' '5s/^/{"type":"header"}\n/'
+edit 'items alone' 'may be here' '/"outcome":"pass"}/!d'
+edit 'one that was not asked' 'not asked' \
+    '1s/"engine_version"/"requirements":["comm.order"],&/
+    /"outcome":"\(fail\|blocked\|not-claimed\)"/{/"type":"item"/d}'
 edit 'bits that are none' '0x and 8 digits' 's/"got":"0x/"got":"0X/'
 edit 'an index below 0' 'step' 's/"step":[0-9]*/"step":-1/'
 edit 'a note of a page' 'note' "s/\"note\":\"/&$(printf '%01000d' 0)/"
@@ -128,4 +156,4 @@ done
 "$cts" verify right --report-only >out 2>err
 result '--report-only without a report' "$([ $? = 64 ] || cat err)"
 
-finish 45
+finish 83

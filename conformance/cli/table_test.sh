@@ -14,24 +14,24 @@ set -uo pipefail
 kept=$(realpath "$2/../../fixtures/records/pytorch-ddp")
 cd "$folder" || exit 1
 
-"$cts" run --engine ref --workload mlp --ranks 3 --verbose >out 2>err
-grep ' mlp\.[^ ]*$' out >rows
+"$cts" run --engine ref --workload linear --ranks 3 --verbose >out 2>err
+grep ' linear\.[^ ]*$' out >rows
 result 'no two rows are the same' "$(
     sort rows | uniq -d
     [ "$(wc -l <rows)" -gt 20 ] || echo "$(wc -l <rows) rows"
 )"
-"$cts" list cases --workload mlp --ranks 3 | awk '{ print $1 }' | sort >wanted
+"$cts" list cases --workload linear --ranks 3 | awk '{ print $1 }' | sort >wanted
 result 'each has its id' "$(awk '{ print $NF }' rows | sort | diff wanted -)"
 result 'what was measured is a number' "$(grep 'n/a' rows)"
 
-"$cts" run --engine ref --workload mlp --ranks 3 >out 2>err
+"$cts" run --engine ref --workload linear --ranks 3 >out 2>err
 result 'of many that are right none is listed' "$(
-    grep ' mlp\.[^ ]*$' out
+    grep ' linear\.[^ ]*$' out
     grep -q '^and [0-9]* cases without a deviation' out || head -n 3 out)"
-"$cts" run --engine ref --workload mlp --ranks 3 --mutant divide-twice \
+"$cts" run --engine ref --workload linear --ranks 3 --mutant divide-twice \
     >out 2>err
 result 'of many that deviate twenty are' "$(
-    n=$(grep -c ' judged  *mlp\.[^ ]*$' out)
+    n=$(grep -c ' judged  *linear\.[^ ]*$' out)
     [ "$n" = 20 ] || echo "$n"
     grep -q '^and [0-9]* cases more that deviate' out || echo 'not counted')"
 

@@ -6,11 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/select.h>
 #include <unistd.h>
 
 /* Ranks that are processes have nothing to say to the supervisor. */
@@ -65,18 +65,25 @@ void worker_words_introduce(int words, const struct fsdp_engine *engine)
     worker_words_send(words, line);
 }
 
+/* By select: poll waits for nothing in a process whose limit of descriptors a
+ * rank has lowered to none. */
 int worker_words_wait(uint32_t descriptor)
 {
     char heard = WORKER_GO_ON;
 
     while (descriptor != 0 && heard != WORKER_HEARD) {
-        struct pollfd answer = {.fd = WORKER_WORDS_FD, .events = POLLIN};
-        ssize_t n = poll(&answer, 1, heard == WORKER_SUSPENDED ? -1 : 1000);
+        struct timeval second = {.tv_sec = 1};
+        fd_set answer;
+        ssize_t n;
 
+        FD_ZERO(&answer);
+        FD_SET(WORKER_WORDS_FD, &answer);
+        n = select(WORKER_WORDS_FD + 1, &answer, NULL, NULL,
+                   heard == WORKER_SUSPENDED ? NULL : &second);
         if (n == 0 && getppid() > 1) {
             (void)kill(getppid(), SIGCONT);
-        } else if (n > 0) {
-            n = read(WORKER_WORDS_FD, &heard, 1);
+        } else if (n != 0) {
+            n = n < 0 ? n : read(WORKER_WORDS_FD, &heard, 1);
             if (n == 0 || (n < 0 && errno != EINTR)) {
                 return FSDP_ERR_ABORTED;
             }

@@ -446,9 +446,13 @@ int report_read(const char *text, size_t bytes, const char *file,
 
     memset(out, 0, sizeof(*out));
     while (good && (line = report_line(&text, end, &n))) {
-        json_t *v = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
+        json_t *v = NULL;
 
         p.line++;
+        if (report_reader_passed(&p, line, n)) {
+            continue;
+        }
+        v = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
         good = json_is_object(v) ? take(&p, v, table, out)
                                  : report_reader_refuse(&p, "no JSON object");
         json_decref(v);

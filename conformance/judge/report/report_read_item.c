@@ -175,3 +175,83 @@ bool report_reader_item(struct report_reader *p, const json_t *line)
     }
     return take_finding(p, found, to->detail);
 }
+
+/* What stands behind a text; NULL: it is not there. */
+static const char *behind(const char *at, const char *end, const char *text)
+{
+    const size_t n = strlen(text);
+
+    return at && (size_t)(end - at) >= n && memcmp(at, text, n) == 0 ? at + n
+                                                                     : NULL;
+}
+
+/* Behind a text and what stands for itself up to a quotation mark, n bytes at
+ * *of. */
+static const char *plain(const char *at, const char *end, const char *text,
+                         const char **of, size_t *n)
+{
+    at = behind(at, end, text);
+    *of = at;
+    for (*n = 0; at && at < end && *at != '"'; at++, (*n)++) {
+        if (*at <= ' ' || *at > '~' || *at == '\\') {
+            return NULL;
+        }
+    }
+    return at;
+}
+
+static bool is(const char *text, const char *of, size_t n)
+{
+    return strncmp(text, of, n) == 0 && text[n] == '\0';
+}
+
+/* Items stand in the order of the table, so that it is the next one or one soon
+ * behind it. */
+static uint32_t soon(struct report_reader *p, const char *of, size_t n)
+{
+    const struct judge_result *r = &p->part->result;
+
+    for (uint32_t i = 0; i < r->n_requirements; i++) {
+        const uint32_t q = (p->next + i) % r->n_requirements;
+
+        if (is(r->requirement[q]->id, of, n)) {
+            p->next = q + 1;
+            return q;
+        }
+    }
+    return r->n_requirements;
+}
+
+bool report_reader_passed(struct report_reader *p, const char *line, size_t n)
+{
+    const char *const end = line + n;
+    const char *name[3];
+    size_t bytes[3];
+    const char *at = plain(line, end, "{\"type\":\"item\",\"requirement\":\"",
+                           &name[0], &bytes[0]);
+    struct judge_result *r;
+    const char *must;
+    uint32_t q;
+    struct judge_item *to;
+
+    at = plain(at, end, "\",\"case\":\"", &name[1], &bytes[1]);
+    at = behind(at, end, "\",\"must\":");
+    must = behind(at, end, "true");
+    at = must ? must : behind(at, end, "false");
+    at = plain(at, end, ",\"level\":\"", &name[2], &bytes[2]);
+    if (behind(at, end, "\",\"outcome\":\"pass\"}") != end || !p->open) {
+        return false;
+    }
+    r = &p->part->result;
+    q = soon(p, name[0], bytes[0]);
+    if (q == r->n_requirements || !r->reported[q] || r->n_cases == 0 ||
+        !is(r->cases[r->n_cases - 1].id, name[1], bytes[1])) {
+        return false;
+    }
+    to = &r->item[(uint64_t)(r->n_cases - 1) * r->n_requirements + q];
+    if (to->outcome != JUDGE_NOT_APPLICABLE) {
+        return false;
+    }
+    *to = (struct judge_item){JUDGE_PASS, JUDGE_NONE, NULL};
+    return true;
+}
