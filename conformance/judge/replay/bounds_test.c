@@ -339,6 +339,8 @@ static void a_gradient_that_cancels_is_measured_by_other_ranks(void **state)
         bounds_part(&x->e, &part, RECORD_LOCAL_GRADIENT, &near, &want, 0, &f));
     add_of(&x->baseline, 1, RECORD_LOCAL_GRADIENT, 0, fsdp_numel(x->e.model, 0),
            1.0f);
+    x->c.microbatches = 2; /* also in another microbatch */
+    x->baseline.rank[1].tensor[0].microbatch = 1;
     assert_true(
         bounds_part(&x->e, &part, RECORD_LOCAL_GRADIENT, &near, &want, 0, &f));
     assert_false(
