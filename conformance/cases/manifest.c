@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1113;
+const uint32_t manifest_count = 1115;
 const char manifest_sha256[] =
-    "e1a34a0ddd0b7ba9bf2f2089b1614ae34559bf940a52c4d66149aeae2ed35417";
+    "7486d3b15595e673ebc1b19403ec774657421aa61ad3518386e4a0200b4ca5b5";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
