@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1125;
+const uint32_t manifest_count = 1127;
 const char manifest_sha256[] =
-    "75079e2b857757ba6fa62a51fbb6c9c82f656664a839cd11e875b9a2fb6bc6e3";
+    "28eb26cff2f73000ca6ab79196e5ade537237638a691b8c087b431d0fd5000b6";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

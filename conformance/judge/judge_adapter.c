@@ -143,6 +143,7 @@ static bool reshards_root(const struct run_case *c)
     return reshards && c->keep_root == 0 &&
            (c->wrap == CASE_WRAP_WHOLE || c->wrap == CASE_WRAP_HEAD ||
             c->wrap == CASE_WRAP_SIZE || c->wrap == CASE_WRAP_BLOCK ||
+            c->wrap == CASE_WRAP_APART || c->wrap == CASE_WRAP_IGNORE ||
             case_graph_has_root_unit(c));
 }
 

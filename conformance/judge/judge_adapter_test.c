@@ -86,11 +86,13 @@ static void what_only_an_adapter_must_claim(void **state)
     c.precision = CASE_F32;
     c.divide_factor = 4.0f;
     assert_true(wants(&c, "divide-factor"));
-    for (uint32_t wrap = 0; wrap <= CASE_WRAP_HEAD; wrap++) {
+    for (uint32_t wrap = 0; wrap <= CASE_WRAP_IGNORE; wrap++) {
         c.wrap = wrap;
-        assert_int_equal(wants(&c, "reshard-root"),
-                         wrap == CASE_WRAP_WHOLE || wrap == CASE_WRAP_HEAD ||
-                             wrap == CASE_WRAP_SIZE || wrap == CASE_WRAP_BLOCK);
+        assert_int_equal(
+            wants(&c, "reshard-root"),
+            wrap == CASE_WRAP_WHOLE || wrap == CASE_WRAP_HEAD ||
+                wrap == CASE_WRAP_SIZE || wrap == CASE_WRAP_BLOCK ||
+                wrap == CASE_WRAP_APART || wrap == CASE_WRAP_IGNORE);
         c.keep_root = 1;
         assert_false(wants(&c, "reshard-root"));
         c.keep_root = 0;

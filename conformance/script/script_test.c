@@ -303,6 +303,7 @@ static void test_used_again(void **state)
                                 "pass 1.0; step lr 1"),
                      2);
     assert_int_equal(used_again("repeat 2 { pass i.0; step lr 1 }"), 4);
+    assert_int_equal(used_again("pass 0.0; zero; step lr 1; pass 1.0"), 0);
     assert_int_equal(used_again("repeat 2 { pass i.0; step lr 1; zero }"), 0);
     assert_int_equal(used_again("step lr 1; again; pass 0.0; step lr 1; "
                                 "anew; pass 0.0"),

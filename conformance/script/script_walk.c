@@ -50,14 +50,16 @@ bool script_step_is_used_again(const struct script *s, uint32_t i)
 {
     struct script_walk w = script_begin(s);
     const struct script_action *a;
+    bool there = false; /* gradients */
     bool used = false;
 
     while ((a = script_next(&w))) {
         if (used && (a->verb == SCRIPT_PASS || a->verb == SCRIPT_STEP)) {
             return true;
         }
-        used = (used && !drops_gradients(a)) ||
-               (a == &s->action[i] && a->verb == SCRIPT_STEP);
+        there = (there || a->verb == SCRIPT_PASS) && !drops_gradients(a);
+        used =
+            there && (used || (a == &s->action[i] && a->verb == SCRIPT_STEP));
     }
     return false;
 }
