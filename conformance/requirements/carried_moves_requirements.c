@@ -297,7 +297,8 @@ static bool carries_stepped_spoil(const struct expect *e, struct record *r)
 static bool is_stepped(const struct expect *e)
 {
     return compare_case_staged(e) && e->c->data == WORKLOAD_NATURAL &&
-           e->shards > 1 && e->c->ranks <= WORLD_MAX_RANKS && e->c->steps > 2;
+           e->shards > 1 && !e->any_fold && e->c->ranks <= WORLD_MAX_RANKS &&
+           e->c->steps > 2;
 }
 
 /* ---- comm.carries-fresh -------------------------------------------------- */

@@ -26,7 +26,7 @@ static bool only_steps(const struct expect *e)
 
 static bool is_gathered(const struct expect *e)
 {
-    return e->shards > 1 && e->c->ranks <= WORLD_MAX_RANKS &&
+    return e->shards > 1 && !e->any_fold && e->c->ranks <= WORLD_MAX_RANKS &&
            (only_steps(e) || case_is_script(e->c));
 }
 
