@@ -114,11 +114,12 @@ CLAIMS = ["per-parameter", "flat", "full-shard", "fold-any", "sgd", "eval",
 
 def uses_again(text):
     """A repeat is looked at as if it were played once."""
-    used = False
+    there = used = False
     for line in text.split(";"):
         if used and line.startswith(("pass ", "step ")):
             return True
-        used = line.startswith("step ") or used and line != "zero"
+        there = (there or line.startswith("pass ")) and line != "zero"
+        used = there and (used or line.startswith("step "))
     return False
 
 
