@@ -157,14 +157,6 @@ static bool finds_copies(void)
 
 /* ---- Whenever it is asked for -------------------------------------------- */
 
-static int in_pass(struct fsdp_sharded *s, uint32_t p, uint64_t first,
-                   uint64_t n, const void *host)
-{
-    const int status = really(s, p, first, n, host);
-
-    return mutant_now.in_pass ? FSDP_OK : status;
-}
-
 /* What is not there is not looked for. */
 static int any_range(struct fsdp_sharded *s, uint32_t p, uint64_t first,
                      uint64_t n, const void *host)
@@ -211,7 +203,8 @@ const struct mutant assign_mutants[] = {
      .evidence = "summon_full_params between a forward and its backward",
      .kills = "error.assign-in-pass",
      .shows = {.in = is_refused},
-     .calls.assign = in_pass},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(assign), FSDP_ERR_INVALID},
+     .when = mutant_is_in_pass},
     {.name = "assign-copy-stale",
      .text = "copies that were kept behind a backward outlive an assign",
      .evidence = "set_reshard_after_backward(False), and a write back",

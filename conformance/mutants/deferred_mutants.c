@@ -73,11 +73,9 @@ static int counts_given(struct fsdp_sharded *s, uint32_t p, uint64_t first,
     return FSDP_OK;
 }
 
-static int begins_anyway(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+static bool is_begin(void)
 {
-    const int status = mutant_real.engine.at(s, point, index);
-
-    return point == FSDP_BEGIN && status == FSDP_ERR_INVALID ? FSDP_OK : status;
+    return mutant_now.point == FSDP_BEGIN;
 }
 
 /* ---- Lost ---------------------------------------------------------------- */
@@ -131,18 +129,6 @@ static int not_received(void *self, struct fsdp_stream *stream,
     return FSDP_OK;
 }
 
-static int shards_anyway(const struct fsdp_env *env,
-                         const struct fsdp_model *model,
-                         const struct fsdp_units *units,
-                         const struct fsdp_options *options,
-                         struct fsdp_sharded **out)
-{
-    const int status =
-        mutant_real.engine.shard(env, model, units, options, out);
-
-    return status == FSDP_ERR_MISMATCH ? FSDP_OK : status;
-}
-
 /* ---- Which cases show it ------------------------------------------------- */
 
 static bool is_deferred(const struct run_case *c)
@@ -182,7 +168,8 @@ const struct mutant deferred_mutants[] = {
      .evidence = "a check that only warns",
      .kills = "error.deferred",
      .shows = {.in = only_fills},
-     .calls.at = begins_anyway},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(at), FSDP_ERR_INVALID},
+     .when = is_begin},
     {.name = "deferred-check-first-only",
      .text = "where the first parameter has values, all are said to have some",
      .evidence = "next(model.parameters()).is_meta",
@@ -246,6 +233,6 @@ const struct mutant deferred_mutants[] = {
      .evidence = "a check of rank 0 alone",
      .kills = "error.values-disagree",
      .shows = {.in = disagrees},
-     .calls.shard = shards_anyway},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(shard), FSDP_ERR_MISMATCH}},
     {0},
 };

@@ -138,6 +138,16 @@ static int noting_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     return mutant_now.status;
 }
 
+bool mutant_is_in_pass(void)
+{
+    return mutant_now.in_pass;
+}
+
+bool mutant_is_outside_pass(void)
+{
+    return !mutant_now.in_pass;
+}
+
 bool mutant_is_evaluating(void)
 {
     return mutant_now.sequence == FSDP_SEQUENCE_EVAL;

@@ -17,6 +17,8 @@
 
 /* For MUTANT_SETS: where an option stands. */
 #define MUTANT_OPTION(field) offsetof(struct fsdp_options, field)
+/* For MUTANT_FORGIVES: where a function of the engine stands. */
+#define MUTANT_CALL(function) offsetof(struct fsdp_engine, function)
 
 enum {
     MUTANT_MOST_PARAMETERS = 512 /* of a model that is told otherwise */
@@ -47,8 +49,10 @@ struct mutant_now {
     uint32_t parameter; /* the last one that param was asked for */
 };
 extern _Thread_local struct mutant_now mutant_now;
-/* For `when`: the last BEGIN was one of an evaluation; the last point is a
- * CANCEL. */
+/* For `when`: a pass has begun; none has; the last BEGIN was one of an
+ * evaluation; the last point is a CANCEL. */
+bool mutant_is_in_pass(void);
+bool mutant_is_outside_pass(void);
 bool mutant_is_evaluating(void);
 bool mutant_is_cancelling(void);
 

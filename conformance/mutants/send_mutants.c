@@ -185,13 +185,6 @@ static bool finds_copies(void)
 
 /* ---- Whenever it is asked for -------------------------------------------- */
 
-static int in_pass(struct fsdp_sharded *s, const struct fsdp_values *from)
-{
-    const int status = really(s, from);
-
-    return mutant_now.in_pass ? FSDP_OK : status;
-}
-
 static int note_open(struct fsdp_sharded *s)
 {
     FSDP_TRY(mutant_real.engine.unshard_all(s));
@@ -205,21 +198,10 @@ static int note_closed(struct fsdp_sharded *s)
     return mutant_real.engine.reshard_all(s);
 }
 
-/* What is not there is left out, unasked. */
-static int lacking(struct fsdp_sharded *s, const struct fsdp_values *from)
+/* Where what is not there is left out, unasked. */
+static bool is_closed(void)
 {
-    const int status = really(s, from);
-
-    return status == FSDP_ERR_INVALID && !mutant_now.in_pass && !now.open
-               ? FSDP_OK
-               : status;
-}
-
-static int disagree(struct fsdp_sharded *s, const struct fsdp_values *from)
-{
-    const int status = really(s, from);
-
-    return status == FSDP_ERR_MISMATCH ? FSDP_OK : status;
+    return !mutant_now.in_pass && !now.open;
 }
 
 /* ---- Too early ----------------------------------------------------------- */
@@ -291,7 +273,8 @@ const struct mutant send_mutants[] = {
      .evidence = "load_state_dict() between a forward and its backward",
      .kills = "error.send",
      .shows = {.in = is_refused},
-     .calls.send_values = in_pass},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(send_values), FSDP_ERR_INVALID},
+     .when = mutant_is_in_pass},
     {.name = "send-at-once",
      .text = "what is to be sent is staged where streams are still at work",
      .evidence = "pytorch/pytorch#198020: copied before it was done",
@@ -316,7 +299,7 @@ const struct mutant send_mutants[] = {
      .evidence = "a check of rank 0 alone",
      .kills = "error.send-disagree",
      .shows = {.in = is_refused},
-     .calls.send_values = disagree},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(send_values), FSDP_ERR_MISMATCH}},
     {.name = "send-drops-gradients",
      .text = "values that rank 0 sends drop all gradients",
      .evidence = "load_state_dict(assign=True): parameters without .grad",
@@ -343,9 +326,9 @@ const struct mutant send_mutants[] = {
      .evidence = "load_state_dict whose missing keys nobody reads",
      .kills = "error.send-lacking",
      .shows = {.in = is_refused},
-     .calls = {.unshard_all = note_open,
-               .reshard_all = note_closed,
-               .send_values = lacking},
+     .calls = {.unshard_all = note_open, .reshard_all = note_closed},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(send_values), FSDP_ERR_INVALID},
+     .when = is_closed,
      .forget = forget},
     {.name = "send-leaves-scalars",
      .text = "values that rank 0 has of a parameter of one element are not "

@@ -102,11 +102,6 @@ static int step_by_own(void *self, struct fsdp_stream *stream,
 
 /* ---- Again --------------------------------------------------------------- */
 
-static bool is_in_pass(void)
-{
-    return mutant_now.in_pass;
-}
-
 static void decay(const struct fsdp_piece *piece)
 {
     float x[MOST_SENT];
@@ -195,15 +190,6 @@ static bool finds_copies(void)
             mutant_now.point == FSDP_POST_FORWARD);
 }
 
-/* ---- Whenever it is asked for -------------------------------------------- */
-
-static int set_anyway(struct fsdp_sharded *s, const struct fsdp_step *step)
-{
-    const int status = mutant_real.engine.set_step(s, step);
-
-    return status == FSDP_ERR_INVALID ? FSDP_OK : status;
-}
-
 /* ---- Which cases show it ------------------------------------------------- */
 
 static bool steps(const struct run_case *c)
@@ -257,7 +243,7 @@ const struct mutant step_in_backward_mutants[] = {
      .evidence = "a hook that is set without a look at the state",
      .kills = "error.step-in-backward",
      .shows = {.in = is_refused},
-     .calls.set_step = set_anyway},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(set_step), FSDP_ERR_INVALID}},
     {.name = "backward-step-before-reduced",
      .text = "a unit is stepped by each rank's own gradient, before ranks meet",
      .evidence = "register_post_accumulate_grad_hook in front of the reduction",
@@ -305,7 +291,7 @@ const struct mutant step_in_backward_mutants[] = {
      .kills = "step-in-backward.same-bits",
      .shows = {.in = steps_by_adamw},
      .fault = {MUTANT_REPEATS_OP, .of = FSDP_OP_ADAMW},
-     .when = is_in_pass},
+     .when = mutant_is_in_pass},
     {.name = "backward-step-undone",
      .text = "a pass that is cancelled takes back the weights of what it has "
              "stepped, and not the states",
@@ -326,6 +312,6 @@ const struct mutant step_in_backward_mutants[] = {
      .evidence = "a module that is used twice, with an optimizer in backward",
      .kills = "error.step-in-backward-windows",
      .shows = {.in = mutant_bad_options},
-     .calls.set_step = set_anyway},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(set_step), FSDP_ERR_INVALID}},
     {0},
 };

@@ -70,15 +70,6 @@ static int not_received(void *self, struct fsdp_stream *stream,
     return FSDP_OK;
 }
 
-/* ---- Whenever it is asked for -------------------------------------------- */
-
-static int anytime(struct fsdp_sharded *s, const struct fsdp_summon *how)
-{
-    const int status = really(s, how);
-
-    return mutant_now.in_pass ? FSDP_OK : status;
-}
-
 /* ---- Which cases show it ------------------------------------------------- */
 
 static bool is_some(const struct run_case *c)
@@ -103,7 +94,8 @@ const struct mutant summon_mutants[] = {
      .evidence = "summon_full_params of a block in its own forward",
      .kills = "error.summon",
      .shows = {.in = is_refused},
-     .calls.summon = anytime},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(summon), FSDP_ERR_INVALID},
+     .when = mutant_is_in_pass},
     {.name = "summon-elsewhere",
      .text = "while some of the model is summoned param is right about all of "
              "it, on every rank",
@@ -111,7 +103,8 @@ const struct mutant summon_mutants[] = {
      .kills = "summon.elsewhere",
      .shows = {.in = is_some},
      .calls = {.summon = note_open, .reshard_all = note_closed},
-     .fault = {MUTANT_FORGIVES, .of = MUTANT_PARAM, .to = FSDP_ERR_INVALID},
+     .fault = {MUTANT_FORGIVES, .of = MUTANT_CALL(param),
+               .to = FSDP_ERR_INVALID},
      .when = is_open,
      .forget = forget},
     {.name = "summon-gathers-all",
