@@ -16,16 +16,6 @@ static void forget(void)
 
 /* ---- Without values ------------------------------------------------------ */
 
-static int zeros(void *context, uint32_t p, uint64_t first, uint64_t n,
-                 void *out)
-{
-    (void)context;
-    (void)p;
-    (void)first;
-    memset(out, 0, n * sizeof(float));
-    return FSDP_OK;
-}
-
 /* Once the first parameter has values, all others are said to have some. */
 static int first_only(struct fsdp_sharded *s, uint32_t p, uint64_t first,
                       uint64_t n, const void *host)
@@ -110,25 +100,6 @@ static int whole(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
     return FSDP_OK;
 }
 
-/* ---- Sent ---------------------------------------------------------------- */
-
-/* What is broadcast reaches nobody but its root. */
-static int not_received(void *self, struct fsdp_stream *stream,
-                        const struct fsdp_collective *c)
-{
-    const float zero = 0.0f;
-
-    (void)self;
-    FSDP_TRY(mutant_communicate(stream, c));
-    if (c->kind != FSDP_BROADCAST || mutant_real.rank == 0) {
-        return FSDP_OK;
-    }
-    for (uint64_t i = 0; i < c->n; i++) {
-        FSDP_TRY(mutant_put(stream, &zero, 1, (float *)c->out + i));
-    }
-    return FSDP_OK;
-}
-
 /* ---- Which cases show it ------------------------------------------------- */
 
 static bool is_deferred(const struct run_case *c)
@@ -209,13 +180,14 @@ const struct mutant deferred_mutants[] = {
      .evidence = "to_empty() of memory that is new",
      .kills = "deferred.named",
      .shows = {.in = is_deferred},
-     .initial = zeros},
+     .initial = mutant_zeros},
     {.name = "rank0-not-received",
      .text = "what rank 0 sends of its values no other rank takes",
      .evidence = "sync_module_states of a copy",
      .kills = "rank0.same-values",
      .shows = {.in = is_rank0},
-     .comm.run = not_received},
+     .fault = {MUTANT_BRINGS_ZEROS, FSDP_BROADCAST},
+     .when = mutant_is_not_rank_0},
     {.name = "rank0-sent-twice",
      .text = "rank 0's values are sent twice",
      .evidence = "a broadcast of each name of what is shared",

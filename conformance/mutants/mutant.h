@@ -27,6 +27,8 @@ enum mutant_fault_kind {
     /* Collectives of this kind are left out, or issued twice. */
     MUTANT_LEAVES_OUT_COLLECTIVE,
     MUTANT_REPEATS_COLLECTIVE,
+    /* What collectives of this kind bring is zeros. */
+    MUTANT_BRINGS_ZEROS,
     /* After END all ranks meet in a collective of this kind that moves
      * nothing. */
     MUTANT_MEETS_AT_END,

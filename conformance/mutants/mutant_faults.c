@@ -75,6 +75,19 @@ static int repeat_collective(void *self, struct fsdp_stream *stream,
     return mutant_communicate(stream, c);
 }
 
+static int bring_zeros(void *self, struct fsdp_stream *stream,
+                       const struct fsdp_collective *c)
+{
+    const float zero = 0.0f;
+
+    (void)self;
+    FSDP_TRY(mutant_communicate(stream, c));
+    for (uint64_t i = 0; is_of(c->kind) && is_time() && i < c->n; i++) {
+        FSDP_TRY(mutant_put(stream, &zero, 1, (float *)c->out + i));
+    }
+    return FSDP_OK;
+}
+
 static int meet_at_end(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     struct fsdp_collective c = {.size = sizeof(c),
@@ -430,6 +443,9 @@ static void apply_to_numbers(const struct mutant *m, struct fsdp_env *env,
         break;
     case MUTANT_REPEATS_COLLECTIVE:
         mutant_comm(env)->run = repeat_collective;
+        break;
+    case MUTANT_BRINGS_ZEROS:
+        mutant_comm(env)->run = bring_zeros;
         break;
     case MUTANT_MEETS_AT_END:
         engine->at = meet_at_end;

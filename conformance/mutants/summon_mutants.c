@@ -51,25 +51,6 @@ static bool is_open(void)
     return now.open;
 }
 
-/* ---- Less ---------------------------------------------------------------- */
-
-/* What others send stays where rank 0 has taken it. */
-static int not_received(void *self, struct fsdp_stream *stream,
-                        const struct fsdp_collective *c)
-{
-    const float zero = 0.0f;
-
-    (void)self;
-    FSDP_TRY(mutant_communicate(stream, c));
-    if (c->kind != FSDP_BROADCAST || mutant_real.rank > 0) {
-        return FSDP_OK;
-    }
-    for (uint64_t i = 0; i < c->n; i++) {
-        FSDP_TRY(mutant_put(stream, &zero, 1, (float *)c->out + i));
-    }
-    return FSDP_OK;
-}
-
 /* ---- Which cases show it ------------------------------------------------- */
 
 static bool is_some(const struct run_case *c)
@@ -118,7 +99,8 @@ const struct mutant summon_mutants[] = {
      .evidence = "a full state dict of which other ranks' parts are empty",
      .kills = "summon.values",
      .shows = {.in = is_some},
-     .comm.run = not_received},
+     .fault = {MUTANT_BRINGS_ZEROS, FSDP_BROADCAST},
+     .when = mutant_is_rank_0},
     {.name = "summon-sent-twice",
      .text = "what rank 0 is shown of the model is sent twice",
      .evidence = "a state dict that is gathered for each name of a tie",
