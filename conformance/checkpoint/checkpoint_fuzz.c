@@ -8,6 +8,7 @@
  * Build with clang -fsanitize=fuzzer,address,undefined (ci/fuzz).
  */
 #include "checkpoint_opened.h"
+#include "fuzzing.h"
 #include "json_mutation.h"
 
 #include <stdlib.h>
@@ -20,9 +21,6 @@ enum {
     ZEROS = 1 << 16, /* bytes of the file that data are read from */
 };
 
-/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t bytes);
-
 static const char good_shard[] =
     "{\"a\":{\"dtype\":\"F32\",\"shape\":[4,3],\"data_offsets\":[0,48]},"
     "\"b\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[48,68]}}";
@@ -31,14 +29,6 @@ static const char good_state[] =
     "\"data_offsets\":[8,12]},\"optim.beta2_power\":{\"dtype\":\"F32\","
     "\"shape\":[],\"data_offsets\":[12,16]},\"optim.step\":{\"dtype\":"
     "\"I64\",\"shape\":[],\"data_offsets\":[0,8]}}";
-
-/* Not assert(), which a release build would drop. */
-static void require(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 static int zeros(void)
 {
@@ -70,27 +60,6 @@ static void make_manifest(struct checkpoint_manifest *m)
     require(checkpoint_table_add(&m->table, "b", 1, b, false, NULL) == FSDP_OK);
 }
 
-/* The furthest end that the header gives to data: few texts would fit a length
- * that was fixed before. */
-static uint64_t data_of(const char *text, size_t bytes)
-{
-    static const char key[] = "\"data_offsets\":[";
-    uint64_t most = 0;
-
-    for (size_t i = 0; i + sizeof(key) < bytes; i++) {
-        uint64_t n = 0;
-        if (memcmp(text + i, key, sizeof(key) - 1) != 0) {
-            continue;
-        }
-        for (i += sizeof(key) - 1; i < bytes && text[i] != ']'; i++) {
-            bool digit = text[i] >= '0' && text[i] <= '9';
-            n = digit && n < ZEROS ? 10 * n + (uint64_t)(text[i] - '0') : 0;
-        }
-        most = n > most && n < ZEROS / 2 ? n : most;
-    }
-    return most;
-}
-
 /* The texts of two files, or of one. */
 static int take(struct checkpoint *c, uint32_t file, const char *text,
                 size_t bytes, char *why)
@@ -99,7 +68,8 @@ static int take(struct checkpoint *c, uint32_t file, const char *text,
     size_t n = part ? (size_t)(part - text) : bytes;
 
     if (n > 0) { /* else as if there were no such file */
-        c->manifest.file[file].bytes = n + data_of(text, n);
+        /* Few texts would fit a length that was fixed before. */
+        c->manifest.file[file].bytes = n + json_data_end(text, n, ZEROS / 2);
         FSDP_TRY(checkpoint_take_header(c, file, zeros(), text, n, n, why));
     }
     return part
@@ -183,16 +153,7 @@ static void check(const char *text, size_t bytes, const char *state,
 size_t LLVMFuzzerCustomMutator(uint8_t *p, size_t bytes, size_t room,
                                unsigned seed)
 {
-    uint64_t random = seed;
-    uint32_t times = 1 + json_random(&random, 3);
-
-    if (bytes < 2 || room < bytes || json_random(&random, 32) == 0) {
-        return LLVMFuzzerMutate(p, bytes, room);
-    }
-    while (times-- > 0 && bytes > 1) {
-        bytes = 1 + json_change(p + 1, bytes - 1, room - 1, &random);
-    }
-    return bytes;
+    return json_mutate(p, bytes, room, seed, 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t bytes)

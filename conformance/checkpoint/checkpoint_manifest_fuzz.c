@@ -8,21 +8,11 @@
  * Build with clang -fsanitize=fuzzer,address,undefined (ci/fuzz).
  */
 #include "checkpoint_internal.h"
+#include "fuzzing.h"
 #include "json_mutation.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t bytes);
-
-/* Not assert(), which a release build would drop. */
-static void require(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 static void require_sound(const struct checkpoint_manifest *m)
 {
@@ -104,18 +94,7 @@ static void check_body(const char *text, size_t bytes)
 size_t LLVMFuzzerCustomMutator(uint8_t *p, size_t bytes, size_t room,
                                unsigned seed)
 {
-    uint64_t random = seed;
-    uint32_t times = 1 + json_random(&random, 3);
-
-    if (bytes < 2 || room < bytes || json_random(&random, 32) == 0) {
-        return LLVMFuzzerMutate(p, bytes, room);
-    }
-    while (times-- > 0 && bytes > 1) {
-        bytes = p[0] == 'B'
-                    ? 1 + json_change(p + 1, bytes - 1, room - 1, &random)
-                    : json_change(p, bytes, room, &random);
-    }
-    return bytes;
+    return json_mutate(p, bytes, room, seed, bytes > 0 && p[0] == 'B');
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t bytes)

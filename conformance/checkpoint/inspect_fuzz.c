@@ -7,6 +7,7 @@
  *
  * Build with clang -fsanitize=fuzzer,address,undefined (ci/fuzz).
  */
+#include "checkpoint/fuzzing.h"
 #include "checkpoint/inspect.h"
 #include "checkpoint/json_mutation.h"
 #include "checkpoint/safetensors_internal.h"
@@ -22,43 +23,12 @@ enum {
 
 static char where[WHERE_BYTES];
 
-/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t bytes);
-
-/* Not assert(), which a release build would drop. */
-static void require(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
-
-/* The furthest end that the header gives to data. */
-static size_t data_of(const char *text, size_t bytes)
-{
-    static const char key[] = "\"data_offsets\":[";
-    size_t most = 0;
-
-    for (size_t i = 0; i + sizeof(key) < bytes; i++) {
-        size_t n = 0;
-        if (memcmp(text + i, key, sizeof(key) - 1) != 0) {
-            continue;
-        }
-        for (i += sizeof(key) - 1; i < bytes && text[i] != ']'; i++) {
-            bool digit = text[i] >= '0' && text[i] <= '9';
-            n = digit && n < MOST_DATA ? 10 * n + (size_t)(text[i] - '0') : 0;
-        }
-        most = n > most && n < MOST_DATA ? n : most;
-    }
-    return most;
-}
-
 static void write_file(const char *name, const char *header, size_t bytes)
 {
     static const char zeros[MOST_DATA];
     char path[WHERE_BYTES + 64];
     unsigned char length[SAFETENSORS_LENGTH_BYTES];
-    size_t data = data_of(header, bytes);
+    size_t data = json_data_end(header, bytes, MOST_DATA);
     FILE *f;
 
     for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) {
@@ -160,16 +130,7 @@ static void require_sound(const json_t *out)
 size_t LLVMFuzzerCustomMutator(uint8_t *p, size_t bytes, size_t room,
                                unsigned seed)
 {
-    uint64_t random = seed;
-    uint32_t times = 1 + json_random(&random, 3);
-
-    if (bytes < 2 || room < bytes || json_random(&random, 32) == 0) {
-        return LLVMFuzzerMutate(p, bytes, room);
-    }
-    while (times-- > 0 && bytes > 1) {
-        bytes = json_change(p, bytes, room, &random);
-    }
-    return bytes;
+    return json_mutate(p, bytes, room, seed, 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t bytes)

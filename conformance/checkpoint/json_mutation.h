@@ -313,4 +313,42 @@ static inline size_t json_change(uint8_t *p, size_t bytes, size_t room,
     }
 }
 
+/* A mutator: up to three changes of the text behind the first `skipped` bytes;
+ * now and then libFuzzer's own of all. */
+static inline size_t json_mutate(uint8_t *p, size_t bytes, size_t room,
+                                 unsigned seed, size_t skipped)
+{
+    uint64_t random = seed;
+    uint32_t times = 1 + json_random(&random, 3);
+
+    if (bytes < 2 || room < bytes || json_random(&random, 32) == 0) {
+        return LLVMFuzzerMutate(p, bytes, room);
+    }
+    while (times-- > 0 && bytes > 1) {
+        bytes = skipped + json_change(p + skipped, bytes - skipped,
+                                      room - skipped, &random);
+    }
+    return bytes;
+}
+
+/* The furthest end below `most` that a header of safetensors gives to data. */
+static inline size_t json_data_end(const char *text, size_t bytes, size_t most)
+{
+    static const char key[] = "\"data_offsets\":[";
+    size_t end = 0;
+
+    for (size_t i = 0; i + sizeof(key) < bytes; i++) {
+        size_t n = 0;
+        if (memcmp(text + i, key, sizeof(key) - 1) != 0) {
+            continue;
+        }
+        for (i += sizeof(key) - 1; i < bytes && text[i] != ']'; i++) {
+            bool digit = text[i] >= '0' && text[i] <= '9';
+            n = digit && n < most ? 10 * n + (size_t)(text[i] - '0') : 0;
+        }
+        end = n > end && n < most ? n : end;
+    }
+    return end;
+}
+
 #endif

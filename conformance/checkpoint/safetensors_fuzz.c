@@ -5,22 +5,12 @@
  *
  * Build with clang -fsanitize=fuzzer,address,undefined.
  */
+#include "fuzzing.h"
 #include "safetensors_internal.h"
 
 #include <fsdp/status.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t bytes);
-
-/* Not assert(), which a release build would drop. */
-static void require(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 static void require_same(const struct safetensors_tensor *a,
                          const struct safetensors_tensor *b)

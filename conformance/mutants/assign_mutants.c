@@ -15,8 +15,6 @@ static _Thread_local struct {
     uint32_t parameter;
     uint64_t first, n;
     const float *host;
-    bool keeps; /* copies behind backwards */
-    bool stale; /* they were there before an assign */
     bool brims; /* the last element was given, and padding has it */
 } now;
 
@@ -123,47 +121,14 @@ static int drops_gradients(struct fsdp_sharded *s, uint32_t p, uint64_t first,
 
 /* ---- Copies -------------------------------------------------------------- */
 
-static int note_knob(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
-                     float value)
-{
-    FSDP_TRY(mutant_real.engine.set(s, unit, knob, value));
-    if (knob == FSDP_KNOB_RESHARD_AFTER_BACKWARD) {
-        now.keeps = value == 0.0f;
-    }
-    return FSDP_OK;
-}
-
 static int note_stale(struct fsdp_sharded *s, uint32_t p, uint64_t first,
                       uint64_t n, const void *host)
 {
-    now.stale = now.keeps;
+    mutant_now.stale = mutant_now.keeps;
     return really(s, p, first, n, host);
 }
 
-static int until_end(struct fsdp_sharded *s, uint32_t point, uint32_t index)
-{
-    FSDP_TRY(mutant_real.engine.at(s, point, index));
-    now.stale = now.stale && point != FSDP_END && point != FSDP_CANCEL;
-    return FSDP_OK;
-}
-
-/* In the forward behind it. */
-static bool finds_copies(void)
-{
-    return now.stale && mutant_now.in_pass &&
-           (mutant_now.point == FSDP_PRE_FORWARD ||
-            mutant_now.point == FSDP_POST_FORWARD);
-}
-
 /* ---- Whenever it is asked for -------------------------------------------- */
-
-static int in_pass(struct fsdp_sharded *s, uint32_t p, uint64_t first,
-                   uint64_t n, const void *host)
-{
-    const int status = really(s, p, first, n, host);
-
-    return mutant_now.in_pass ? FSDP_OK : status;
-}
 
 /* What is not there is not looked for. */
 static int any_range(struct fsdp_sharded *s, uint32_t p, uint64_t first,
@@ -211,16 +176,16 @@ const struct mutant assign_mutants[] = {
      .evidence = "summon_full_params between a forward and its backward",
      .kills = "error.assign-in-pass",
      .shows = {.in = is_refused},
-     .calls.assign = in_pass},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(assign), FSDP_ERR_INVALID},
+     .when = mutant_is_in_pass},
     {.name = "assign-copy-stale",
      .text = "copies that were kept behind a backward outlive an assign",
      .evidence = "set_reshard_after_backward(False), and a write back",
      .kills = "control.fresh-after-step",
      .shows = {.in = keeps},
-     .calls = {.set = note_knob, .assign = note_stale, .at = until_end},
+     .calls.assign = note_stale,
      .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, .of = FSDP_ALL_GATHER},
-     .when = finds_copies,
-     .forget = forget},
+     .when = mutant_finds_copies},
     {.name = "assign-drops-gradients",
      .text = "an assign drops all gradients",
      .evidence = "parameters that are made again, without .grad",

@@ -320,7 +320,7 @@ const struct mutant checkpoint_load_mutants[] = {
      .evidence = "deepspeedai/DeepSpeed#1748",
      .kills = "error.load-damaged",
      .shows = {.in = mutant_resume},
-     .fault = {MUTANT_FORGIVES, MUTANT_LOAD, FSDP_ERR_FORMAT}},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(load), FSDP_ERR_FORMAT}},
     {.name = "checkpoint-empty-lost",
      .text = "moments are lost on ranks that own few parameters",
      .evidence = "pytorch/pytorch#102821",
@@ -362,7 +362,7 @@ const struct mutant checkpoint_load_mutants[] = {
      .evidence = "a load while gathers are in flight",
      .kills = "error.load-in-pass",
      .shows = {.in = mutant_resume},
-     .fault = {MUTANT_FORGIVES, MUTANT_LOAD, FSDP_ERR_INVALID}},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(load), FSDP_ERR_INVALID}},
     /* Moments are saved in another order than that in which they are loaded. */
     {.name = "checkpoint-moments-order",
      .text = "a load brings the first moments back in another order",

@@ -240,14 +240,6 @@ static int zero_forgets(struct fsdp_sharded *s)
 
 /* ---- Refusals ------------------------------------------------------------ */
 
-static int set_in_pass(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
-                       float value)
-{
-    int status = mutant_real.engine.set(s, unit, knob, value);
-
-    return mutant_now.in_pass ? FSDP_OK : status;
-}
-
 static int set_anything(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                         float value)
 {
@@ -257,14 +249,6 @@ static int set_anything(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                    unit == FSDP_NO_UNIT || unit < mutant_real.units->n_units
                ? status
                : FSDP_OK;
-}
-
-static int clip_anything(struct fsdp_sharded *s, const struct fsdp_clip *how,
-                         float *out_norm)
-{
-    int status = mutant_real.engine.clip_grad_norm(s, how, out_norm);
-
-    return status == FSDP_ERR_INVALID ? FSDP_OK : status;
 }
 
 static int set_unnamed(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
@@ -348,7 +332,7 @@ const struct mutant control_mutants[] = {
      .evidence = "a norm over the units that have gradients",
      .kills = "error.clip-with-partials",
      .shows = {.in = drops_partials},
-     .calls.clip_grad_norm = clip_anything},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(clip_grad_norm), FSDP_ERR_INVALID}},
     {.name = "partial-behind",
      .text = "what has waited for replicas is added behind their all-reduce",
      .evidence = "pytorch/pytorch#140229: partial_reduce_output",
@@ -383,7 +367,8 @@ const struct mutant control_mutants[] = {
      .evidence = "a flag that the reduction of the same pass reads",
      .kills = "error.control-in-pass",
      .shows = {.in = asks_wrongly},
-     .calls.set = set_in_pass},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(set), FSDP_ERR_INVALID},
+     .when = mutant_is_in_pass},
     {.name = "set-late",
      .text = "what is set holds from the pass behind the next one on",
      .evidence = "a state that is copied when a pass ends",
@@ -415,13 +400,13 @@ const struct mutant control_mutants[] = {
      .evidence = "pytorch/pytorch#140229: a step with partials does nothing",
      .kills = "error.step-with-partials",
      .shows = {.in = has_partials},
-     .fault = {MUTANT_FORGIVES, MUTANT_STEP, FSDP_ERR_INVALID}},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(step), FSDP_ERR_INVALID}},
     {.name = "step-forgets-unit",
      .text = "a step is made while one unit's gradients are not reduced",
      .evidence = "fully_shard steps the units that have gradients",
      .kills = "error.step-with-unit-pending",
      .shows = {.in = syncs_some},
-     .fault = {MUTANT_FORGIVES, MUTANT_STEP, FSDP_ERR_INVALID}},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(step), FSDP_ERR_INVALID}},
     {.name = "sync-of-others",
      .text = "what is said of all units does not hold of one that was set",
      .evidence = "an override that outlives what it overrides",

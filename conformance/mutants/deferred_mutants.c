@@ -19,16 +19,6 @@ static void forget(void)
 
 /* ---- Without values ------------------------------------------------------ */
 
-static int zeros(void *context, uint32_t p, uint64_t first, uint64_t n,
-                 void *out)
-{
-    (void)context;
-    (void)p;
-    (void)first;
-    memset(out, 0, n * sizeof(float));
-    return FSDP_OK;
-}
-
 /* Once the first parameter has values, all others are said to have some. */
 static int first_only(struct fsdp_sharded *s, uint32_t p, uint64_t first,
                       uint64_t n, const void *host)
@@ -96,11 +86,9 @@ static int notes_given(struct fsdp_sharded *s, uint32_t p, uint64_t first,
     return mutant_real.engine.assign(s, p, first, n, host);
 }
 
-static int begins_anyway(struct fsdp_sharded *s, uint32_t point, uint32_t index)
+static bool is_begin(void)
 {
-    const int status = mutant_real.engine.at(s, point, index);
-
-    return point == FSDP_BEGIN && status == FSDP_ERR_INVALID ? FSDP_OK : status;
+    return mutant_now.point == FSDP_BEGIN;
 }
 
 /* ---- Lost ---------------------------------------------------------------- */
@@ -133,37 +121,6 @@ static int whole(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
     FSDP_TRY(mutant_real.engine.assign(s, p, first, n, host));
     mutant_drop_whole(all);
     return FSDP_OK;
-}
-
-/* ---- Sent ---------------------------------------------------------------- */
-
-/* What is broadcast reaches nobody but its root. */
-static int not_received(void *self, struct fsdp_stream *stream,
-                        const struct fsdp_collective *c)
-{
-    const float zero = 0.0f;
-
-    (void)self;
-    FSDP_TRY(mutant_communicate(stream, c));
-    if (c->kind != FSDP_BROADCAST || mutant_real.rank == 0) {
-        return FSDP_OK;
-    }
-    for (uint64_t i = 0; i < c->n; i++) {
-        FSDP_TRY(mutant_put(stream, &zero, 1, (float *)c->out + i));
-    }
-    return FSDP_OK;
-}
-
-static int shards_anyway(const struct fsdp_env *env,
-                         const struct fsdp_model *model,
-                         const struct fsdp_units *units,
-                         const struct fsdp_options *options,
-                         struct fsdp_sharded **out)
-{
-    const int status =
-        mutant_real.engine.shard(env, model, units, options, out);
-
-    return status == FSDP_ERR_MISMATCH ? FSDP_OK : status;
 }
 
 /* ---- Which cases show it ------------------------------------------------- */
@@ -211,7 +168,8 @@ const struct mutant deferred_mutants[] = {
      .evidence = "a check that only warns",
      .kills = "error.deferred",
      .shows = {.in = only_fills},
-     .calls.at = begins_anyway},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(at), FSDP_ERR_INVALID},
+     .when = is_begin},
     {.name = "deferred-check-first-only",
      .text = "where the first parameter has values, all are said to have some",
      .evidence = "next(model.parameters()).is_meta",
@@ -258,13 +216,14 @@ const struct mutant deferred_mutants[] = {
      .evidence = "to_empty() of memory that is new",
      .kills = "deferred.named",
      .shows = {.in = is_deferred},
-     .initial = zeros},
+     .initial = mutant_zeros},
     {.name = "rank0-not-received",
      .text = "what rank 0 sends of its values no other rank takes",
      .evidence = "sync_module_states of a copy",
      .kills = "rank0.same-values",
      .shows = {.in = is_rank0},
-     .comm.run = not_received},
+     .fault = {MUTANT_BRINGS_ZEROS, FSDP_BROADCAST},
+     .when = mutant_is_not_rank_0},
     {.name = "rank0-sent-twice",
      .text = "rank 0's values are sent twice",
      .evidence = "a broadcast of each name of what is shared",
@@ -282,6 +241,6 @@ const struct mutant deferred_mutants[] = {
      .evidence = "a check of rank 0 alone",
      .kills = "error.values-disagree",
      .shows = {.in = disagrees},
-     .calls.shard = shards_anyway},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(shard), FSDP_ERR_MISMATCH}},
     {0},
 };

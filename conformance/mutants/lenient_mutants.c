@@ -286,7 +286,8 @@ const struct mutant lenient_mutants[] = {
      .evidence = "a checkpoint for inference that training went on from",
      .kills = "error.load-rounded",
      .shows = {.in = is_rounded},
-     .fault = {MUTANT_FORGIVES, .of = MUTANT_LOAD, .to = FSDP_ERR_INVALID}},
+     .fault = {MUTANT_FORGIVES, .of = MUTANT_CALL(load),
+               .to = FSDP_ERR_INVALID}},
     {.name = "export-one-block",
      .text =
          "of parameters that are saved in bf16 a rank's first 4096 elements "
@@ -313,14 +314,16 @@ const struct mutant lenient_mutants[] = {
      .evidence = "load_state_dict that passes over keys it does not find",
      .kills = "error.load-parts",
      .shows = {.in = has_no_parameters},
-     .fault = {MUTANT_FORGIVES, .of = MUTANT_LOAD, .to = FSDP_ERR_FORMAT}},
+     .fault = {MUTANT_FORGIVES, .of = MUTANT_CALL(load),
+               .to = FSDP_ERR_FORMAT}},
     {.name = "lenient-always",
      .text = "a load of a checkpoint that lacks a name changes nothing, and is "
              "no error",
      .evidence = "load_state_dict(strict=False) in a trainer",
      .kills = "error.load-renamed",
      .shows = {.in = is_strict},
-     .fault = {MUTANT_FORGIVES, .of = MUTANT_LOAD, .to = FSDP_ERR_FORMAT}},
+     .fault = {MUTANT_FORGIVES, .of = MUTANT_CALL(load),
+               .to = FSDP_ERR_FORMAT}},
     {.name = "lenient-clears-missing",
      .text = "what a checkpoint lacks of the model is 0 behind a lenient load",
      .evidence = "a model that is made empty before it is loaded",

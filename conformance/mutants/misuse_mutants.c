@@ -25,11 +25,6 @@ static bool is_no_parameter(void)
     return !is_parameter();
 }
 
-static bool is_outside_pass(void)
-{
-    return !mutant_now.in_pass;
-}
-
 static bool was_refused(void)
 {
     return mutant_now.status == FSDP_ERR_INVALID &&
@@ -81,7 +76,7 @@ const struct mutant misuse_mutants[] = {
      .evidence = "pytorch/pytorch#117510",
      .kills = "error.out-of-order error.pass-edges",
      .shows = {.in = mutant_misuse},
-     .fault = {MUTANT_FORGIVES, MUTANT_AT, FSDP_ERR_INVALID},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(at), FSDP_ERR_INVALID},
      .when = is_at_bracket},
     /* What follows a cancelled pass is not what follows a whole one. */
     {.name = "cancel-disturbs",
@@ -97,7 +92,7 @@ const struct mutant misuse_mutants[] = {
      .evidence = "pytorch/pytorch#117510",
      .kills = "error.gradient-after-backward error.gradient-outside-backward",
      .shows = {.in = mutant_misuse},
-     .fault = {MUTANT_FORGIVES, MUTANT_GRAD, FSDP_ERR_INVALID}},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(grad), FSDP_ERR_INVALID}},
     /* The root cause is lost behind what follows from it. */
     {.name = "later-error-told",
      .text = "an error takes the place of the one before",
@@ -113,7 +108,7 @@ const struct mutant misuse_mutants[] = {
      .evidence = "pytorch/pytorch#64629",
      .kills = "error.out-of-order error.pass-edges error.unknown-index",
      .shows = {.in = mutant_misuse},
-     .fault = {MUTANT_FORGIVES, MUTANT_AT, FSDP_ERR_INVALID},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(at), FSDP_ERR_INVALID},
      .when = is_between_brackets},
     /* Parameters of a unit that is sharded are lent all the same. */
     {.name = "param-outside-window",
@@ -121,7 +116,7 @@ const struct mutant misuse_mutants[] = {
      .evidence = "deepspeedai/DeepSpeed#8486",
      .kills = "error.outside-window",
      .shows = {.in = misuses_shards},
-     .fault = {MUTANT_FORGIVES, MUTANT_PARAM, FSDP_ERR_INVALID},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(param), FSDP_ERR_INVALID},
      .when = is_parameter},
     /* Pieces are told in the middle of a pass. */
     {.name = "pieces-in-pass",
@@ -129,7 +124,7 @@ const struct mutant misuse_mutants[] = {
      .evidence = "a checkpoint that is taken while weights change",
      .kills = "error.pieces-in-pass",
      .shows = {.in = mutant_misuse},
-     .fault = {MUTANT_FORGIVES, MUTANT_PIECES, FSDP_ERR_INVALID}},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(pieces), FSDP_ERR_INVALID}},
     /* A call that is refused leaves its trace. */
     {.name = "refusal-disturbs",
      .text = "the pass in which a point was refused is averaged in another way",
@@ -144,22 +139,22 @@ const struct mutant misuse_mutants[] = {
      .evidence = "allenai/open-instruct#1498",
      .kills = "error.step-arguments error.step-with-pending",
      .shows = {.in = misuses_pending},
-     .fault = {MUTANT_FORGIVES, MUTANT_STEP, FSDP_ERR_INVALID},
-     .when = is_outside_pass},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(step), FSDP_ERR_INVALID},
+     .when = mutant_is_outside_pass},
     /* Step is taken for granted in the middle of a pass. */
     {.name = "step-in-pass",
      .text = "step succeeds where it must be refused, and does nothing",
      .evidence = "pytorch/pytorch#180666",
      .kills = "error.step-arguments error.step-in-pass",
      .shows = {.in = misuses_reduced},
-     .fault = {MUTANT_FORGIVES, MUTANT_STEP, FSDP_ERR_INVALID}},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(step), FSDP_ERR_INVALID}},
     /* A parameter that the model does not have is lent. */
     {.name = "unknown-parameter-lent",
      .text = "param succeeds for a number that is no parameter",
      .evidence = "an index that is not checked",
      .kills = "error.unknown-index",
      .shows = {.in = mutant_misuse},
-     .fault = {MUTANT_FORGIVES, MUTANT_PARAM, FSDP_ERR_INVALID},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(param), FSDP_ERR_INVALID},
      .when = is_no_parameter},
     {0},
 };

@@ -27,6 +27,8 @@ enum mutant_fault_kind {
     /* Collectives of this kind are left out, or issued twice. */
     MUTANT_LEAVES_OUT_COLLECTIVE,
     MUTANT_REPEATS_COLLECTIVE,
+    /* What collectives of this kind bring is zeros. */
+    MUTANT_BRINGS_ZEROS,
     /* After END all ranks meet in a collective of this kind that moves
      * nothing. */
     MUTANT_MEETS_AT_END,
@@ -43,8 +45,8 @@ enum mutant_fault_kind {
     /* Live ranges of this kind are declared as ranges of kind `to`, or, with
      * FSDP_N_KINDS, not at all. */
     MUTANT_MISNAMES,
-    /* This function of the engine (enum mutant_call) answers OK where it
-     * should refuse with the status `to`. */
+    /* This function of the engine (MUTANT_CALL) answers OK where it should
+     * refuse with the status `to`. */
     MUTANT_FORGIVES,
     /* From a point on, until the next END, gradients are averaged to twice
      * what they are. */
@@ -53,15 +55,6 @@ enum mutant_fault_kind {
 
 enum {
     MUTANT_NEVER = UINT8_MAX /* no point of a pass */
-};
-
-enum mutant_call {
-    MUTANT_AT,
-    MUTANT_PARAM,
-    MUTANT_GRAD,
-    MUTANT_STEP,
-    MUTANT_PIECES,
-    MUTANT_LOAD,
 };
 
 struct mutant_told;

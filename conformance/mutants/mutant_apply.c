@@ -58,6 +58,16 @@ int mutant_initial(void *context, uint32_t p, uint64_t first, uint64_t n,
     return mutant_real.model->initial(context, p, first, n, out);
 }
 
+int mutant_zeros(void *context, uint32_t p, uint64_t first, uint64_t n,
+                 void *out)
+{
+    (void)context;
+    (void)p;
+    (void)first;
+    memset(out, 0, n * sizeof(float));
+    return FSDP_OK;
+}
+
 static _Thread_local void *told_room;
 
 static int tell(const struct fsdp_env *env, const struct fsdp_options *options,
@@ -134,8 +144,40 @@ static int noting_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     mutant_now.status = my.engine.at(s, point, index);
     if (mutant_now.status == FSDP_OK) {
         mutant_now.in_pass = point != FSDP_END && point != FSDP_CANCEL;
+        mutant_now.stale = mutant_now.stale && mutant_now.in_pass;
     }
     return mutant_now.status;
+}
+
+bool mutant_is_in_pass(void)
+{
+    return mutant_now.in_pass;
+}
+
+bool mutant_is_outside_pass(void)
+{
+    return !mutant_now.in_pass;
+}
+
+bool mutant_is_in_forward(void)
+{
+    return mutant_now.in_pass && (mutant_now.point == FSDP_PRE_FORWARD ||
+                                  mutant_now.point == FSDP_POST_FORWARD);
+}
+
+bool mutant_finds_copies(void)
+{
+    return mutant_now.stale && mutant_is_in_forward();
+}
+
+bool mutant_is_rank_0(void)
+{
+    return mutant_real.rank == 0;
+}
+
+bool mutant_is_not_rank_0(void)
+{
+    return mutant_real.rank != 0;
 }
 
 bool mutant_is_evaluating(void)
@@ -146,6 +188,16 @@ bool mutant_is_evaluating(void)
 bool mutant_is_cancelling(void)
 {
     return mutant_now.point == FSDP_CANCEL;
+}
+
+static int noting_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                      float value)
+{
+    FSDP_TRY(my.engine.set(s, unit, knob, value));
+    if (knob == FSDP_KNOB_RESHARD_AFTER_BACKWARD) {
+        mutant_now.keeps = value == 0.0f;
+    }
+    return FSDP_OK;
 }
 
 static int noting_step(struct fsdp_sharded *s, struct fsdp_step *how)
@@ -338,6 +390,7 @@ void mutant_apply(const struct mutant *m, struct fsdp_env *env,
     my.engine = *engine;
     engine->shard = noting_shard;
     engine->at = noting_at;
+    engine->set = engine->set ? noting_set : NULL;
     engine->step = noting_step;
 }
 

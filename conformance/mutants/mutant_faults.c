@@ -75,6 +75,19 @@ static int repeat_collective(void *self, struct fsdp_stream *stream,
     return mutant_communicate(stream, c);
 }
 
+static int bring_zeros(void *self, struct fsdp_stream *stream,
+                       const struct fsdp_collective *c)
+{
+    const float zero = 0.0f;
+
+    (void)self;
+    FSDP_TRY(mutant_communicate(stream, c));
+    for (uint64_t i = 0; is_of(c->kind) && is_time() && i < c->n; i++) {
+        FSDP_TRY(mutant_put(stream, &zero, 1, (float *)c->out + i));
+    }
+    return FSDP_OK;
+}
+
 static int meet_at_end(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     struct fsdp_collective c = {.size = sizeof(c),
@@ -256,6 +269,15 @@ static int forgive(int status)
     return status == (int)my.m->fault.to && is_time() ? FSDP_OK : status;
 }
 
+static int forgive_shard(const struct fsdp_env *env,
+                         const struct fsdp_model *model,
+                         const struct fsdp_units *units,
+                         const struct fsdp_options *options,
+                         struct fsdp_sharded **out)
+{
+    return forgive(mutant_real.engine.shard(env, model, units, options, out));
+}
+
 static int forgive_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     return forgive(mutant_real.engine.at(s, point, index));
@@ -292,28 +314,60 @@ static int forgive_load(struct fsdp_sharded *s, const char *directory)
     return forgive(mutant_real.engine.load(s, directory));
 }
 
+static int forgive_clip(struct fsdp_sharded *s, const struct fsdp_clip *how,
+                        float *out_norm)
+{
+    return forgive(mutant_real.engine.clip_grad_norm(s, how, out_norm));
+}
+
+static int forgive_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                       float value)
+{
+    return forgive(mutant_real.engine.set(s, unit, knob, value));
+}
+
+static int forgive_set_step(struct fsdp_sharded *s,
+                            const struct fsdp_step *step)
+{
+    return forgive(mutant_real.engine.set_step(s, step));
+}
+
+static int forgive_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first,
+                          uint64_t n, const void *host)
+{
+    return forgive(mutant_real.engine.assign(s, p, first, n, host));
+}
+
+static int forgive_summon(struct fsdp_sharded *s, const struct fsdp_summon *how)
+{
+    return forgive(mutant_real.engine.summon(s, how));
+}
+
+static int forgive_send(struct fsdp_sharded *s, const struct fsdp_values *from)
+{
+    return forgive(mutant_real.engine.send_values(s, from));
+}
+
+/* A function takes its own place, wherever that is. */
 static void forgive_call(int64_t call, struct fsdp_engine *engine)
 {
-    switch (call) {
-    case MUTANT_AT:
-        engine->at = forgive_at;
-        break;
-    case MUTANT_PARAM:
-        engine->param = forgive_param;
-        break;
-    case MUTANT_GRAD:
-        engine->grad = forgive_grad;
-        break;
-    case MUTANT_STEP:
-        engine->step = forgive_step;
-        break;
-    case MUTANT_PIECES:
-        engine->pieces = forgive_pieces;
-        break;
-    default:
-        engine->load = forgive_load;
-        break;
-    }
+    static const struct fsdp_engine by = {
+        .shard = forgive_shard,
+        .at = forgive_at,
+        .param = forgive_param,
+        .grad = forgive_grad,
+        .clip_grad_norm = forgive_clip,
+        .step = forgive_step,
+        .pieces = forgive_pieces,
+        .load = forgive_load,
+        .set = forgive_set,
+        .set_step = forgive_set_step,
+        .assign = forgive_assign,
+        .summon = forgive_summon,
+        .send_values = forgive_send,
+    };
+
+    memcpy((char *)engine + call, (const char *)&by + call, sizeof(by.at));
 }
 
 /* ---- Another average --------------------------------------------------- */
@@ -389,6 +443,9 @@ static void apply_to_numbers(const struct mutant *m, struct fsdp_env *env,
         break;
     case MUTANT_REPEATS_COLLECTIVE:
         mutant_comm(env)->run = repeat_collective;
+        break;
+    case MUTANT_BRINGS_ZEROS:
+        mutant_comm(env)->run = bring_zeros;
         break;
     case MUTANT_MEETS_AT_END:
         engine->at = meet_at_end;

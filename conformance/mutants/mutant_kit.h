@@ -17,6 +17,8 @@
 
 /* For MUTANT_SETS: where an option stands. */
 #define MUTANT_OPTION(field) offsetof(struct fsdp_options, field)
+/* For MUTANT_FORGIVES: where a function of the engine stands. */
+#define MUTANT_CALL(function) offsetof(struct fsdp_engine, function)
 
 enum {
     MUTANT_MOST_PARAMETERS = 512 /* of a model that is told otherwise */
@@ -45,10 +47,21 @@ struct mutant_now {
     bool in_pass;       /* BEGIN was answered with OK; no END or CANCEL yet */
     bool backward;      /* the last PRE point was one of a backward */
     uint32_t parameter; /* the last one that param was asked for */
+    bool keeps;         /* FSDP_KNOB_RESHARD_AFTER_BACKWARD was last set to 0 */
+    /* Of a mutant: weights are other ones than the copies that were kept;
+     * until the next pass has ended. */
+    bool stale;
 };
 extern _Thread_local struct mutant_now mutant_now;
-/* For `when`: the last BEGIN was one of an evaluation; the last point is a
- * CANCEL. */
+/* For `when`: a pass has begun; none has; a module of one is in its forward;
+ * that, and copies are stale; this is rank 0; it is another one; the last BEGIN
+ * was one of an evaluation; the last point is a CANCEL. */
+bool mutant_is_in_pass(void);
+bool mutant_is_outside_pass(void);
+bool mutant_is_in_forward(void);
+bool mutant_finds_copies(void);
+bool mutant_is_rank_0(void);
+bool mutant_is_not_rank_0(void);
 bool mutant_is_evaluating(void);
 bool mutant_is_cancelling(void);
 
@@ -81,6 +94,9 @@ int mutant_communicate(struct fsdp_stream *stream,
 int mutant_run(struct fsdp_stream *stream, const struct fsdp_op *op);
 int mutant_initial(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out);
+/* For `initial`: zeros. */
+int mutant_zeros(void *context, uint32_t p, uint64_t first, uint64_t n,
+                 void *out);
 /* From `piece` of struct mutant: one piece more, before the one that is being
  * changed. */
 void mutant_tell(const struct fsdp_piece *piece);

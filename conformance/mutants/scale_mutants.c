@@ -319,7 +319,7 @@ const struct mutant scale_mutants[] = {
      .evidence = "a scale of zero, whose inverse nobody looks at",
      .kills = "error.step-scale",
      .shows = {.in = plays_refused},
-     .fault = {MUTANT_FORGIVES, MUTANT_STEP, FSDP_ERR_INVALID}},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(step), FSDP_ERR_INVALID}},
     {.name = "scale-twice",
      .text = "gradients are multiplied by inverse_scale twice",
      .evidence = "unscale_ called by the user, and by step once more",

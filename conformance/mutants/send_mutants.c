@@ -13,8 +13,6 @@ enum {
 };
 
 static _Thread_local struct {
-    bool keeps; /* copies behind backwards */
-    bool stale; /* they were there before values were sent */
     bool open;  /* all is unsharded */
     bool sends; /* it is sending */
     uint64_t n; /* of what a rank has kept */
@@ -32,23 +30,6 @@ static int really(struct fsdp_sharded *s, const struct fsdp_values *from)
 }
 
 /* ---- Lost ---------------------------------------------------------------- */
-
-/* What is broadcast reaches nobody but its root. */
-static int not_received(void *self, struct fsdp_stream *stream,
-                        const struct fsdp_collective *c)
-{
-    const float zero = 0.0f;
-
-    (void)self;
-    FSDP_TRY(mutant_communicate(stream, c));
-    if (c->kind != FSDP_BROADCAST || mutant_real.rank == 0) {
-        return FSDP_OK;
-    }
-    for (uint64_t i = 0; i < c->n; i++) {
-        FSDP_TRY(mutant_put(stream, &zero, 1, (float *)c->out + i));
-    }
-    return FSDP_OK;
-}
 
 static bool is_kept(const struct fsdp_piece *piece)
 {
@@ -168,45 +149,13 @@ static int eats(struct fsdp_sharded *s, const struct fsdp_values *from)
 
 /* ---- Copies -------------------------------------------------------------- */
 
-static int note_knob(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
-                     float value)
-{
-    FSDP_TRY(mutant_real.engine.set(s, unit, knob, value));
-    if (knob == FSDP_KNOB_RESHARD_AFTER_BACKWARD) {
-        now.keeps = value == 0.0f;
-    }
-    return FSDP_OK;
-}
-
 static int note_stale(struct fsdp_sharded *s, const struct fsdp_values *from)
 {
-    now.stale = now.keeps;
+    mutant_now.stale = mutant_now.keeps;
     return really(s, from);
 }
 
-static int until_end(struct fsdp_sharded *s, uint32_t point, uint32_t index)
-{
-    FSDP_TRY(mutant_real.engine.at(s, point, index));
-    now.stale = now.stale && point != FSDP_END && point != FSDP_CANCEL;
-    return FSDP_OK;
-}
-
-/* In the forward behind it. */
-static bool finds_copies(void)
-{
-    return now.stale && mutant_now.in_pass &&
-           (mutant_now.point == FSDP_PRE_FORWARD ||
-            mutant_now.point == FSDP_POST_FORWARD);
-}
-
 /* ---- Whenever it is asked for -------------------------------------------- */
-
-static int in_pass(struct fsdp_sharded *s, const struct fsdp_values *from)
-{
-    const int status = really(s, from);
-
-    return mutant_now.in_pass ? FSDP_OK : status;
-}
 
 static int note_open(struct fsdp_sharded *s)
 {
@@ -221,21 +170,10 @@ static int note_closed(struct fsdp_sharded *s)
     return mutant_real.engine.reshard_all(s);
 }
 
-/* What is not there is left out, unasked. */
-static int lacking(struct fsdp_sharded *s, const struct fsdp_values *from)
+/* Where what is not there is left out, unasked. */
+static bool is_closed(void)
 {
-    const int status = really(s, from);
-
-    return status == FSDP_ERR_INVALID && !mutant_now.in_pass && !now.open
-               ? FSDP_OK
-               : status;
-}
-
-static int disagree(struct fsdp_sharded *s, const struct fsdp_values *from)
-{
-    const int status = really(s, from);
-
-    return status == FSDP_ERR_MISMATCH ? FSDP_OK : status;
+    return !mutant_now.in_pass && !now.open;
 }
 
 /* ---- Too early ----------------------------------------------------------- */
@@ -312,7 +250,8 @@ const struct mutant send_mutants[] = {
      .evidence = "load_state_dict() between a forward and its backward",
      .kills = "error.send",
      .shows = {.in = is_refused},
-     .calls.send_values = in_pass},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(send_values), FSDP_ERR_INVALID},
+     .when = mutant_is_in_pass},
     {.name = "send-at-once",
      .text = "what is to be sent is staged where streams are still at work",
      .evidence = "pytorch/pytorch#198020: copied before it was done",
@@ -327,17 +266,16 @@ const struct mutant send_mutants[] = {
      .evidence = "set_reshard_after_backward(False), and a state dict",
      .kills = "control.fresh-after-step",
      .shows = {.in = is_kept_copy},
-     .calls = {.set = note_knob, .send_values = note_stale, .at = until_end},
+     .calls.send_values = note_stale,
      .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, .of = FSDP_ALL_GATHER},
-     .when = finds_copies,
-     .forget = forget},
+     .when = mutant_finds_copies},
     {.name = "send-disagree-unseen",
      .text = "ranks that do not agree on who has values to send, or on how "
              "lenient it is, are told that all is well",
      .evidence = "a check of rank 0 alone",
      .kills = "error.send-disagree",
      .shows = {.in = is_refused},
-     .calls.send_values = disagree},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(send_values), FSDP_ERR_MISMATCH}},
     {.name = "send-drops-gradients",
      .text = "values that rank 0 sends drop all gradients",
      .evidence = "load_state_dict(assign=True): parameters without .grad",
@@ -364,9 +302,9 @@ const struct mutant send_mutants[] = {
      .evidence = "load_state_dict whose missing keys nobody reads",
      .kills = "error.send-lacking",
      .shows = {.in = is_refused},
-     .calls = {.unshard_all = note_open,
-               .reshard_all = note_closed,
-               .send_values = lacking},
+     .calls = {.unshard_all = note_open, .reshard_all = note_closed},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(send_values), FSDP_ERR_INVALID},
+     .when = is_closed,
      .forget = forget},
     {.name = "send-leaves-scalars",
      .text = "values that rank 0 has of a parameter of one element are not "
@@ -387,7 +325,8 @@ const struct mutant send_mutants[] = {
      .evidence = "broadcast_from_rank0 where other ranks' dicts are empty",
      .kills = "send.own-part",
      .shows = {.in = is_sent},
-     .comm.run = not_received},
+     .fault = {MUTANT_BRINGS_ZEROS, FSDP_BROADCAST},
+     .when = mutant_is_not_rank_0},
     {.name = "send-resets-states",
      .text = "values that rank 0 sends set all states of the optimizer to 0",
      .evidence = "an optimizer that is made again for new parameters",

@@ -14,12 +14,12 @@ enum {
 };
 
 static _Thread_local struct {
-    bool set;         /* for the next pass, or this one */
-    bool given;       /* some time in this life */
-    bool behind;      /* the last pass had one */
-    bool keeps, kept; /* copies behind backwards; in the last pass */
-    bool brings;      /* kept weights back */
-    uint64_t at;      /* of those that are kept */
+    bool set;    /* for the next pass, or this one */
+    bool given;  /* some time in this life */
+    bool behind; /* the last pass had one */
+    bool kept;   /* that, and copies behind its backward */
+    bool brings; /* kept weights back */
+    uint64_t at; /* of those that are kept */
     struct fsdp_step last;
     float lr[MOST_GROUPS];
 } now;
@@ -45,7 +45,7 @@ static int note_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     FSDP_TRY(mutant_real.engine.at(s, point, index));
     if (point == FSDP_END || point == FSDP_CANCEL) {
         now.behind = now.set;
-        now.kept = now.set && now.keeps;
+        now.kept = now.set && mutant_now.keeps;
         now.set = false;
     }
     return FSDP_OK;
@@ -101,11 +101,6 @@ static int step_by_own(void *self, struct fsdp_stream *stream,
 }
 
 /* ---- Again --------------------------------------------------------------- */
-
-static bool is_in_pass(void)
-{
-    return mutant_now.in_pass;
-}
 
 static void decay(const struct fsdp_piece *piece)
 {
@@ -177,31 +172,10 @@ static int undo(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 
 /* ---- By old weights ------------------------------------------------------ */
 
-static int note_knob(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
-                     float value)
-{
-    FSDP_TRY(mutant_real.engine.set(s, unit, knob, value));
-    if (knob == FSDP_KNOB_RESHARD_AFTER_BACKWARD) {
-        now.keeps = value == 0.0f;
-    }
-    return FSDP_OK;
-}
-
 /* In the forward behind such a pass, which was to keep copies. */
 static bool finds_copies(void)
 {
-    return now.kept && mutant_now.in_pass &&
-           (mutant_now.point == FSDP_PRE_FORWARD ||
-            mutant_now.point == FSDP_POST_FORWARD);
-}
-
-/* ---- Whenever it is asked for -------------------------------------------- */
-
-static int set_anyway(struct fsdp_sharded *s, const struct fsdp_step *step)
-{
-    const int status = mutant_real.engine.set_step(s, step);
-
-    return status == FSDP_ERR_INVALID ? FSDP_OK : status;
+    return now.kept && mutant_is_in_forward();
 }
 
 /* ---- Which cases show it ------------------------------------------------- */
@@ -262,7 +236,7 @@ const struct mutant step_in_backward_mutants[] = {
      .evidence = "a hook that is set without a look at the state",
      .kills = "error.step-in-backward",
      .shows = {.in = is_refused},
-     .calls.set_step = set_anyway},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(set_step), FSDP_ERR_INVALID}},
     {.name = "backward-step-before-reduced",
      .text = "a unit is stepped by each rank's own gradient, before ranks meet",
      .evidence = "register_post_accumulate_grad_hook in front of the reduction",
@@ -287,7 +261,7 @@ const struct mutant step_in_backward_mutants[] = {
                  "backward",
      .kills = "control.fresh-after-step",
      .shows = {.in = cancels},
-     .calls = {.set_step = note_set, .at = note_at, .set = note_knob},
+     .calls = {.set_step = note_set, .at = note_at},
      .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, .of = FSDP_ALL_GATHER},
      .when = finds_copies,
      .forget = forget},
@@ -310,7 +284,7 @@ const struct mutant step_in_backward_mutants[] = {
      .kills = "step-in-backward.same-bits",
      .shows = {.in = steps_by_adamw},
      .fault = {MUTANT_REPEATS_OP, .of = FSDP_OP_ADAMW},
-     .when = is_in_pass},
+     .when = mutant_is_in_pass},
     {.name = "backward-step-undone",
      .text = "a pass that is cancelled takes back the weights of what it has "
              "stepped, and not the states",
@@ -341,6 +315,6 @@ const struct mutant step_in_backward_mutants[] = {
      .evidence = "a module that is used twice, with an optimizer in backward",
      .kills = "error.step-in-backward-windows",
      .shows = {.in = mutant_bad_options},
-     .calls.set_step = set_anyway},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(set_step), FSDP_ERR_INVALID}},
     {0},
 };

@@ -51,34 +51,6 @@ static bool is_open(void)
     return now.open;
 }
 
-/* ---- Less ---------------------------------------------------------------- */
-
-/* What others send stays where rank 0 has taken it. */
-static int not_received(void *self, struct fsdp_stream *stream,
-                        const struct fsdp_collective *c)
-{
-    const float zero = 0.0f;
-
-    (void)self;
-    FSDP_TRY(mutant_communicate(stream, c));
-    if (c->kind != FSDP_BROADCAST || mutant_real.rank > 0) {
-        return FSDP_OK;
-    }
-    for (uint64_t i = 0; i < c->n; i++) {
-        FSDP_TRY(mutant_put(stream, &zero, 1, (float *)c->out + i));
-    }
-    return FSDP_OK;
-}
-
-/* ---- Whenever it is asked for -------------------------------------------- */
-
-static int anytime(struct fsdp_sharded *s, const struct fsdp_summon *how)
-{
-    const int status = really(s, how);
-
-    return mutant_now.in_pass ? FSDP_OK : status;
-}
-
 /* ---- Which cases show it ------------------------------------------------- */
 
 static bool is_some(const struct run_case *c)
@@ -103,7 +75,8 @@ const struct mutant summon_mutants[] = {
      .evidence = "summon_full_params of a block in its own forward",
      .kills = "error.summon",
      .shows = {.in = is_refused},
-     .calls.summon = anytime},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(summon), FSDP_ERR_INVALID},
+     .when = mutant_is_in_pass},
     {.name = "summon-elsewhere",
      .text = "while some of the model is summoned param is right about all of "
              "it, on every rank",
@@ -111,7 +84,8 @@ const struct mutant summon_mutants[] = {
      .kills = "summon.elsewhere",
      .shows = {.in = is_some},
      .calls = {.summon = note_open, .reshard_all = note_closed},
-     .fault = {MUTANT_FORGIVES, .of = MUTANT_PARAM, .to = FSDP_ERR_INVALID},
+     .fault = {MUTANT_FORGIVES, .of = MUTANT_CALL(param),
+               .to = FSDP_ERR_INVALID},
      .when = is_open,
      .forget = forget},
     {.name = "summon-gathers-all",
@@ -125,7 +99,8 @@ const struct mutant summon_mutants[] = {
      .evidence = "a full state dict of which other ranks' parts are empty",
      .kills = "summon.values",
      .shows = {.in = is_some},
-     .comm.run = not_received},
+     .fault = {MUTANT_BRINGS_ZEROS, FSDP_BROADCAST},
+     .when = mutant_is_rank_0},
     {.name = "summon-sent-twice",
      .text = "what rank 0 is shown of the model is sent twice",
      .evidence = "a state dict that is gathered for each name of a tie",

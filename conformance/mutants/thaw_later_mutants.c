@@ -104,13 +104,6 @@ static int load_local_steps(struct fsdp_sharded *s, const char *directory)
     return FSDP_OK;
 }
 
-static int load_anything(struct fsdp_sharded *s, const char *directory)
-{
-    const int status = mutant_real.engine.load(s, directory);
-
-    return status == FSDP_ERR_INVALID && !mutant_now.in_pass ? FSDP_OK : status;
-}
-
 /* ---- As it was sharded ---------------------------------------------------
  */
 
@@ -235,7 +228,8 @@ const struct mutant thaw_later_mutants[] = {
      .evidence = "strict=False as the only way",
      .kills = "error.load-without-states",
      .shows = {.in = saves},
-     .calls.load = load_anything},
+     .fault = {MUTANT_FORGIVES, MUTANT_CALL(load), FSDP_ERR_INVALID},
+     .when = mutant_is_outside_pass},
     {.name = "reduce-wide-at-first",
      .text = "what was frozen in the first forward is reduced in float32 when "
              "it is reduced for the first time",

@@ -48,17 +48,6 @@ static bool drops_all(const struct fsdp_model *model,
     return true;
 }
 
-/* Of what is offered and not trained: its shape is not the model's own. */
-static int anything(void *context, uint32_t p, uint64_t first, uint64_t n,
-                    void *out)
-{
-    (void)context;
-    (void)p;
-    (void)first;
-    memset(out, 0, n * sizeof(float));
-    return FSDP_OK;
-}
-
 /* The model as it is, but for ties that `drops` says no to. */
 static int shard_untied(struct mutant_told *t,
                         bool (*drops)(const struct fsdp_model *model,
@@ -75,7 +64,8 @@ static int shard_untied(struct mutant_told *t,
         }
     }
     if (drops != drops_all) {
-        t->model.initial = anything;
+        /* Of what is offered and not trained: its shape is not the model's. */
+        t->model.initial = mutant_zeros;
     }
     return FSDP_OK;
 }

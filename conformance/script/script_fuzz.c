@@ -4,6 +4,7 @@
  * interface) to scripts: their text, whether they are legal, and the ids of
  * drawn ones.
  */
+#include "checkpoint/fuzzing.h"
 #include "script/script_mask.h"
 
 #include <stdlib.h>
@@ -12,9 +13,6 @@
 enum {
     MOST_PLAYED = 4096, /* actions that are judged */
 };
-
-/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 /* A refusal says why, and nothing else does. */
 static void check_answer(int status, int refusal,

@@ -4,13 +4,11 @@
  * to the reader of records of somebody's own model, and to their judge. One
  * text is the record of both ranks and of the unsharded run.
  */
+#include "checkpoint/fuzzing.h"
 #include "tools/check/own_judge.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static void judge(struct own_set *s)
 {

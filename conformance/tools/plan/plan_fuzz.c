@@ -5,25 +5,15 @@
  * planned of a model that they let through. The first byte says which: a
  * cluster (bit 0 is 1), or a model; its other bits how it is planned.
  */
+#include "checkpoint/fuzzing.h"
 #include "tools/plan/plan_advice.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
     MOST = 200 /* modules; more of them are slow and show nothing new */
 };
-
-/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static void require(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 /* A refusal says why. */
 static void check_said(int status, const struct fsdp_error *error)

@@ -3,13 +3,11 @@
  * probe_fuzz.c - the entry of a fuzzer (libFuzzer's, or any with that
  * interface) to the reader of probes' logs, and to what is done with one.
  */
+#include "checkpoint/fuzzing.h"
 #include "tools/probes/probe.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

@@ -7,6 +7,7 @@
  * written over the one that is there.
  */
 #include "checkpoint/folder_erase.h"
+#include "checkpoint/fuzzing.h"
 #include "record/record_internal.h"
 #include "tools/submit/bundle_files.h"
 #include "tools/submit/submission.h"
@@ -29,20 +30,10 @@ enum {
 
 static char folder[64];
 
-/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static void must(bool x)
-{
-    if (!x) {
-        abort();
-    }
-}
-
 static void empty_folder(void)
 {
     folder_erase(folder);
-    must(mkdir(folder, 0700) == 0);
+    require(mkdir(folder, 0700) == 0);
 }
 
 static void leave(void)
@@ -128,7 +119,7 @@ static void list_all(void)
     if (bundle_files_list(folder, NULL, &f, &error) == FSDP_OK) {
         (void)bundle_manifest_write(&f, folder, &error);
     } else {
-        must(error.message[0] != '\0');
+        require(error.message[0] != '\0');
     }
     bundle_files_release(&f);
 }
@@ -143,13 +134,13 @@ static void read_all(const struct bundle_files *f)
         struct record r;
         char *slash;
 
-        must(bundle_path_is_known(name) && f->file[i].seen);
+        require(bundle_path_is_known(name) && f->file[i].seen);
         (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
         slash = strrchr(path, '/');
         if (strcmp(slash, "/case.json") == 0) {
             *slash = '\0';
-            must(record_read(path, &r, &error) == FSDP_OK ||
-                 error.message[0] != '\0');
+            require(record_read(path, &r, &error) == FSDP_OK ||
+                    error.message[0] != '\0');
             record_release(&r);
         }
     }
@@ -162,7 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     if (folder[0] == '\0') {
         (void)snprintf(folder, sizeof(folder), "/tmp/bundle-fuzz-XXXXXX");
-        must(mkdtemp(folder) && atexit(leave) == 0);
+        require(mkdtemp(folder) && atexit(leave) == 0);
     }
     if (bytes < 2) {
         return 0;
@@ -172,11 +163,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         list_all();
     }
     if (bundle_files_check(folder, &f, &error) == FSDP_OK) {
-        must(f.n > 0);
+        require(f.n > 0);
         read_all(&f);
         bundle_files_release(&f);
     } else {
-        must(error.message[0] != '\0');
+        require(error.message[0] != '\0');
     }
     empty_folder();
     return 0;

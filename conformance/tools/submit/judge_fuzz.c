@@ -5,6 +5,7 @@
  * without harm, whatever it comes to. An input is a case, what is claimed, and
  * edits of eight bytes each.
  */
+#include "checkpoint/fuzzing.h"
 #include "judge/report/report.h"
 #include "record/record_copy.h"
 #include "tools/submit/judge_scene_testing.h"
@@ -12,9 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* libFuzzer names them. NOLINTNEXTLINE(readability-identifier-naming) */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 #define GOLDEN "fixtures/golden/records"
 
@@ -35,19 +33,12 @@ enum {
 
 static struct judge_scene scene[N_CASES];
 
-static void must(bool x)
-{
-    if (!x) {
-        abort();
-    }
-}
-
 static void load_all(void)
 {
     for (size_t i = 0; i < N_CASES; i++) {
         struct fsdp_error error = {0};
 
-        must(judge_scene_load(GOLDEN, ids[i], &scene[i], &error) == FSDP_OK);
+        require(judge_scene_load(GOLDEN, ids[i], &scene[i], &error) == FSDP_OK);
     }
 }
 
@@ -284,7 +275,7 @@ static void claim(struct record *r, uint8_t how)
     }
     (void)snprintf(r->world, sizeof(r->world), "adapter");
     more = realloc(r->claim, (r->n_claims + n) * sizeof(*more));
-    must(more != NULL);
+    require(more != NULL);
     r->claim = more;
     for (uint32_t i = 0; i < r->n_claims; i++) {
         if ((how & 2) != 0 && strcmp(r->claim[i], "f32-fma") == 0) {
@@ -306,17 +297,17 @@ static void judge_one(const struct judge_scene *s, const struct record *r,
     const struct report_meta meta = {.suite_version = "0", .rerun = "x "};
     struct judge_result result;
 
-    must(judge_scene_judge(s, r, 2, &result) == FSDP_OK);
-    must(result.verdict != JUDGE_CONFORMANT); /* of one case of two */
+    require(judge_scene_judge(s, r, 2, &result) == FSDP_OK);
+    require(result.verdict != JUDGE_CONFORMANT); /* of one case of two */
     /* A record may be so odd that a check proves nothing on it: then that is
      * open, and said. */
     for (uint32_t q = 0; q < result.n_requirements; q++) {
         const struct judge_item *item = judge_item_at(&result, 0, q);
 
-        must(item->outcome != JUDGE_INCOMPLETE || !item->detail ||
-             item->detail->finding.note[0] != '\0');
+        require(item->outcome != JUDGE_INCOMPLETE || !item->detail ||
+                item->detail->finding.note[0] != '\0');
     }
-    must(report_text(&result, &meta, out) == FSDP_OK);
+    require(report_text(&result, &meta, out) == FSDP_OK);
     judge_release(&result);
 }
 
@@ -329,13 +320,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (!out) {
         load_all();
         out = fopen("/dev/null", "we");
-        must(out != NULL);
+        require(out != NULL);
     }
     if (bytes < 2 + EDIT_BYTES) {
         return 0;
     }
     s = &scene[data[0] % N_CASES];
-    must(record_copy(&s->record, &r) == FSDP_OK);
+    require(record_copy(&s->record, &r) == FSDP_OK);
     claim(&r, data[1]);
     for (size_t i = 0; i < MAX_EDITS && 2 + (i + 1) * EDIT_BYTES <= bytes;
          i++) {

@@ -6,6 +6,7 @@
  * reports, records of both files. The first byte says which. A parser may
  * refuse, and says why, or takes it, and then it is well formed.
  */
+#include "checkpoint/fuzzing.h"
 #include "checkpoint/safetensors.h"
 #include "cli/fixtures.h"
 #include "judge/report/report_read.h"
@@ -16,23 +17,12 @@
 #include "tools/submit/explanations.h"
 #include "tools/submit/submission.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static void must(bool x)
-{
-    if (!x) {
-        abort();
-    }
-}
 
 /* A refusal says why. */
 static bool taken(int status, const struct fsdp_error *error)
 {
-    must(status == FSDP_OK || error->message[0] != '\0');
+    require(status == FSDP_OK || error->message[0] != '\0');
     return status == FSDP_OK;
 }
 
@@ -43,7 +33,7 @@ static void fuzz_claims(const char *text, size_t bytes)
 
     if (taken(adapter_claims_parse(text, bytes, "claims.json", &claims, &error),
               &error)) {
-        must(claims.list[0] != NULL);
+        require(claims.list[0] != NULL);
     }
 }
 
@@ -54,7 +44,7 @@ static void fuzz_about(const char *text, size_t bytes)
 
     if (taken(submission_about_parse(text, bytes, "about.json", &about, &error),
               &error)) {
-        must(about.name[0] != '\0' && about.n_software > 0);
+        require(about.name[0] != '\0' && about.n_software > 0);
     }
 }
 
@@ -70,7 +60,7 @@ static void fuzz_submission(const char *text, size_t bytes)
     }
     if (!s.whole && submission_cases(&s, &cases, &error) == FSDP_OK) {
         for (uint32_t i = 0; i < cases.n; i++) {
-            must(!case_check(&cases.c[i]));
+            require(!case_check(&cases.c[i]));
         }
         manifest_release(&cases);
     }
@@ -85,9 +75,9 @@ static void fuzz_manifest(const char *text, size_t bytes)
     if (taken(bundle_manifest_parse(text, bytes, "manifest.json", &f, &error),
               &error)) {
         for (uint32_t i = 0; i < f.n; i++) {
-            must(!strstr(f.file[i].path, "/..") && f.file[i].path[0] != '/' &&
-                 f.file[i].path[0] != '.' &&
-                 bundle_files_find(&f, f.file[i].path) == &f.file[i]);
+            require(!strstr(f.file[i].path, "/..") &&
+                    f.file[i].path[0] != '/' && f.file[i].path[0] != '.' &&
+                    bundle_files_find(&f, f.file[i].path) == &f.file[i]);
         }
         bundle_files_release(&f);
     }
@@ -109,7 +99,7 @@ static void fuzz_explanations(const char *text, size_t bytes)
     if (taken(explanations_parse(text, bytes, "explanations.json", &x, &error),
               &error)) {
         for (uint32_t i = 0; i < x.n; i++) {
-            must(x.of[i].why[0] != '\0' && x.of[i].whose < EXPLANATION_N);
+            require(x.of[i].why[0] != '\0' && x.of[i].whose < EXPLANATION_N);
         }
         explanations_release(&x);
     }
@@ -120,9 +110,10 @@ static void show(const struct report_kept *r)
 {
     FILE *out = fopen("/dev/null", "we");
 
-    must(out != NULL);
+    require(out != NULL);
     for (uint32_t i = 0; i < r->n; i++) {
-        must(report_text(&r->part[i].result, &r->part[i].meta, out) == FSDP_OK);
+        require(report_text(&r->part[i].result, &r->part[i].meta, out) ==
+                FSDP_OK);
     }
     (void)fclose(out);
 }
@@ -135,7 +126,8 @@ static void fuzz_report(const char *text, size_t bytes)
     if (taken(report_read(text, bytes, "report.jsonl", requirement_table(), &r,
                           &error),
               &error)) {
-        must(bundle_report_same(text, bytes, text, bytes, &error) == FSDP_OK);
+        require(bundle_report_same(text, bytes, text, bytes, &error) ==
+                FSDP_OK);
         show(&r);
         report_kept_release(&r);
     }
@@ -148,7 +140,7 @@ static void fuzz_case(const char *text, size_t bytes)
 
     if (taken(record_parse_case(text, bytes, "case.json", &r, &error),
               &error)) {
-        must(!case_check(&r.c) && r.n_ranks == r.c.ranks);
+        require(!case_check(&r.c) && r.n_ranks == r.c.ranks);
     }
     record_release(&r);
 }
@@ -175,10 +167,10 @@ static void fuzz_rank(uint32_t scenario, const char *text, size_t bytes)
     if (taken(record_parse_rank(text, bytes, "rank-0.json", &c, 0, &r,
                                 &n_tensors, &error),
               &error)) {
-        must(r.n_steps <= c.steps && r.shard_sequence < r.n_sequences &&
-             r.end_sequence < r.n_sequences);
+        require(r.n_steps <= c.steps && r.shard_sequence < r.n_sequences &&
+                r.end_sequence < r.n_sequences);
         for (uint32_t i = 0; i < r.n_steps; i++) {
-            must(r.step_sequence[i] < r.n_sequences);
+            require(r.step_sequence[i] < r.n_sequences);
         }
     }
     record_rank_release(&r);
@@ -202,8 +194,8 @@ static void fuzz_tensors(const char *p, size_t bytes)
                                   &error),
               &error)) {
         for (uint32_t i = 0; i < r.n_tensors; i++) {
-            must(r.tensor[i].step <= c.steps &&
-                 r.tensor[i].stage < RECORD_N_STAGES);
+            require(r.tensor[i].step <= c.steps &&
+                    r.tensor[i].stage < RECORD_N_STAGES);
         }
     }
     record_rank_release(&r);

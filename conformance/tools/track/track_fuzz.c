@@ -5,6 +5,7 @@
  * in any column, so that a history may be a sound database and say anything.
  * The first byte says which.
  */
+#include "checkpoint/fuzzing.h"
 #include "record/record_internal.h"
 #include "tools/track/history_internal.h"
 #include "tools/track/track_testing.h"
@@ -23,19 +24,9 @@ static char folder[64], file[96], database[96];
 static char *whole; /* the history that others are made of */
 static size_t n_whole;
 
-/* libFuzzer names it. NOLINTNEXTLINE(readability-identifier-naming) */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static void must(bool x)
-{
-    if (!x) {
-        abort();
-    }
-}
-
 static bool taken(int status, const struct fsdp_error *error)
 {
-    must(status == FSDP_OK || error->message[0] != '\0');
+    require(status == FSDP_OK || error->message[0] != '\0');
     return status == FSDP_OK;
 }
 
@@ -43,7 +34,7 @@ static void write_file(const char *path, const void *p, size_t n)
 {
     FILE *f = fopen(path, "wbe");
 
-    must(f && (n == 0 || fwrite(p, 1, n, f) == n) && fclose(f) == 0);
+    require(f && (n == 0 || fwrite(p, 1, n, f) == n) && fclose(f) == 0);
 }
 
 static void leave(void)
@@ -63,10 +54,10 @@ static void make_history(void)
     struct history *h;
 
     (void)snprintf(folder, sizeof(folder), "/tmp/track-fuzz-XXXXXX");
-    must(mkdtemp(folder) && atexit(leave) == 0);
+    require(mkdtemp(folder) && atexit(leave) == 0);
     (void)snprintf(file, sizeof(file), "%s/results", folder);
     (void)snprintf(database, sizeof(database), "%s/history", folder);
-    must(history_open(database, HISTORY_MAKE, &h, &error) == FSDP_OK);
+    require(history_open(database, HISTORY_MAKE, &h, &error) == FSDP_OK);
     for (uint32_t i = 1; i < 3; i++) {
         const struct track_made made = {
             .gathers = 4, .peak = 100 * i, .speed = 3.5, .commit = i};
@@ -75,13 +66,13 @@ static void make_history(void)
         bool again;
 
         track_make(&r, &made);
-        must(history_add(h, &r, &id, &again, &error) == FSDP_OK);
+        require(history_add(h, &r, &id, &again, &error) == FSDP_OK);
         results_release(&r);
     }
-    must(history_accept(h, &accepted, &error) == FSDP_OK);
+    require(history_accept(h, &accepted, &error) == FSDP_OK);
     history_close(h);
-    must(record_read_file(database, &from, &whole, &n_whole, &error) ==
-         FSDP_OK);
+    require(record_read_file(database, &from, &whole, &n_whole, &error) ==
+            FSDP_OK);
 }
 
 static void fuzz_results(const uint8_t *data, size_t bytes)
@@ -92,7 +83,7 @@ static void fuzz_results(const uint8_t *data, size_t bytes)
     write_file(file, data, bytes);
     if (taken(results_read(file, 'h', &r, &error), &error)) {
         for (uint32_t i = 0; i < r.n_timed; i++) {
-            must(r.timed[i].name[0] != '\0' && r.timed[i].n_samples > 0);
+            require(r.timed[i].name[0] != '\0' && r.timed[i].n_samples > 0);
         }
     }
     results_release(&r);
@@ -158,7 +149,7 @@ static void fuzz_bytes(const uint8_t *data, size_t bytes)
 {
     char *p = malloc(n_whole);
 
-    must(p != NULL);
+    require(p != NULL);
     memcpy(p, whole, n_whole);
     for (size_t i = 0; i < MOST_EDITS && (i + 1) * EDIT_BYTES <= bytes; i++) {
         const uint8_t *e = data + i * EDIT_BYTES;
@@ -180,19 +171,19 @@ static void bind(sqlite3_stmt *q, uint8_t kind, const uint8_t *p, int n)
     memcpy(&real, &number, sizeof(real));
     switch (kind % 5) {
     case 0:
-        must(sqlite3_bind_int64(q, 1, number) == SQLITE_OK);
+        require(sqlite3_bind_int64(q, 1, number) == SQLITE_OK);
         break;
     case 1:
-        must(sqlite3_bind_double(q, 1, real) == SQLITE_OK);
+        require(sqlite3_bind_double(q, 1, real) == SQLITE_OK);
         break;
     case 2:
-        must(sqlite3_bind_blob(q, 1, p, n, SQLITE_TRANSIENT) == SQLITE_OK);
+        require(sqlite3_bind_blob(q, 1, p, n, SQLITE_TRANSIENT) == SQLITE_OK);
         break;
     case 3:
         break; /* NULL */
     default:
-        must(sqlite3_bind_text(q, 1, (const char *)p, n, SQLITE_TRANSIENT) ==
-             SQLITE_OK);
+        require(sqlite3_bind_text(q, 1, (const char *)p, n, SQLITE_TRANSIENT) ==
+                SQLITE_OK);
     }
 }
 
@@ -218,12 +209,12 @@ static void fuzz_values(const uint8_t *data, size_t bytes)
         return;
     }
     write_file(database, whole, n_whole);
-    must(sqlite3_open(database, &db) == SQLITE_OK);
-    must(sqlite3_exec(db, "PRAGMA synchronous=OFF;PRAGMA journal_mode=OFF;",
-                      NULL, NULL, NULL) == SQLITE_OK);
+    require(sqlite3_open(database, &db) == SQLITE_OK);
+    require(sqlite3_exec(db, "PRAGMA synchronous=OFF;PRAGMA journal_mode=OFF;",
+                         NULL, NULL, NULL) == SQLITE_OK);
     (void)snprintf(sql, sizeof(sql), "UPDATE OR IGNORE %s = ?1",
                    column[data[0] % n]);
-    must(sqlite3_prepare_v2(db, sql, -1, &q, NULL) == SQLITE_OK);
+    require(sqlite3_prepare_v2(db, sql, -1, &q, NULL) == SQLITE_OK);
     bind(q, data[1], data + 2, (int)bytes - 2);
     (void)sqlite3_step(q); /* it may break a rule of the table */
     (void)sqlite3_finalize(q);
