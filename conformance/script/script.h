@@ -97,10 +97,8 @@ struct script_inside {
 /* A call that must be refused. */
 bool script_is_wrong(const struct script_inside *in);
 
-/*
- * What becomes of a parameter's local gradient before the engine takes it, at
- * POST_BACKWARD of its module. Edits of a pass are made in their order.
- */
+/* What becomes of a parameter's local gradient before the engine takes it, at
+ * POST_BACKWARD of its module. Edits of a pass are made in their order. */
 enum script_edit_kind {
     SCRIPT_EDIT_TIMES = 0, /* each element times 2^exponent */
     SCRIPT_EDIT_INF,       /* +infinity */
@@ -273,10 +271,8 @@ uint32_t script_group_of(uint32_t n, uint32_t p);
 /* floor(a length / b), or a; above `length` if it is. */
 uint32_t script_place_in(struct script_place place, uint32_t length);
 
-/*
- * Actions one after the other, with what is repeated as often as it is. A
- * copy of a walk looks ahead.
- */
+/* Actions one after the other, with what is repeated as often as it is. A copy
+ * of a walk looks ahead. */
 struct script_walk {
     const struct script *s;
     uint32_t at; /* the action that comes next */
