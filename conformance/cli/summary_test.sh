@@ -12,7 +12,7 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 ci=$(realpath "$2/../../ci")
 cd "$folder" || exit 1
-few=(--workload linear --ranks 2 --strategy full-shard --partial-ok)
+few=(--case 'linear.small.*.full-shard.k2.*' --partial-ok)
 
 # has FILE TEXT: nothing, or that it is not in a line of it
 has()
