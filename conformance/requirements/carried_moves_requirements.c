@@ -257,12 +257,16 @@ static bool carries_stepped_holds(const struct expect *e,
     return each_rank(e, r, moves, f);
 }
 
-/* All of the last rank's group send what they sent in the step before. */
-static void stand_still(const struct run *run, struct record *r, uint32_t unit,
+/* All of the last rank's group send what they sent in the step before; false:
+ * that may be so. */
+static bool stand_still(const struct run *run, struct record *r, uint32_t unit,
                         uint32_t step)
 {
     const uint32_t k = run->e->c->ranks - 1;
 
+    if (!must_move(run, k, unit, step)) {
+        return false;
+    }
     for (uint32_t m = k - k % run->e->shards; m <= k; m++) {
         struct record_rank *const rank = compare_rank_to_spoil(r, m);
         const struct sent *const to = sent_in(run, m, unit, step + 1);
@@ -272,10 +276,14 @@ static void stand_still(const struct run *run, struct record *r, uint32_t unit,
                 sent_in(run, m, unit, step)->gathered;
         }
     }
+    return true;
 }
 
-/* Behind the first step, which says whether a shard moves. */
-static bool carries_stepped_spoil(const struct expect *e, struct record *r)
+/* In the first place, of all units, that can be spoiled; behind the first step,
+ * which says whether a shard moves. */
+static bool spoil_first(const struct expect *e, struct record *r,
+                        bool (*spoil)(const struct run *run, struct record *r,
+                                      uint32_t unit, uint32_t step))
 {
     struct finding f;
     struct run run;
@@ -284,14 +292,16 @@ static bool carries_stepped_spoil(const struct expect *e, struct record *r)
 
     for (uint32_t u = 0; good && u < e->units->n_units; u++) {
         for (uint32_t s = 1; !done && s + 1 < e->c->steps; s++) {
-            done = must_move(&run, e->c->ranks - 1, u, s);
-            if (done) {
-                stand_still(&run, r, u, s);
-            }
+            done = spoil(&run, r, u, s);
         }
     }
     run_release(&run);
     return done;
+}
+
+static bool carries_stepped_spoil(const struct expect *e, struct record *r)
+{
+    return spoil_first(e, r, stand_still);
 }
 
 static bool is_stepped(const struct expect *e)
@@ -361,12 +371,16 @@ static bool carries_fresh_holds(const struct expect *e, const struct record *r,
     return each_rank(e, r, is_fresh, f);
 }
 
-/* All ranks send in a step what they sent in the one before. */
+/* All ranks send in a step what they sent in the one before; false: that may be
+ * so. */
 static bool send_again(const struct run *run, struct record *r, uint32_t unit,
                        uint32_t step)
 {
     bool gave = false;
 
+    if (!moves_by_gradients(run, unit, step)) {
+        return false;
+    }
     for (uint32_t k = 0; k < run->e->c->ranks; k++) {
         const struct sent *const before = sent_in(run, k, unit, step - 1);
         const struct sent *const now = sent_in(run, k, unit, step);
@@ -382,18 +396,7 @@ static bool send_again(const struct run *run, struct record *r, uint32_t unit,
 
 static bool carries_fresh_spoil(const struct expect *e, struct record *r)
 {
-    struct finding f;
-    struct run run;
-    const bool good = run_make(&run, e, r, &f);
-    bool done = false;
-
-    for (uint32_t u = 0; good && u < e->units->n_units; u++) {
-        for (uint32_t s = 1; !done && s + 1 < e->c->steps; s++) {
-            done = moves_by_gradients(&run, u, s) && send_again(&run, r, u, s);
-        }
-    }
-    run_release(&run);
-    return done;
+    return spoil_first(e, r, send_again);
 }
 
 const struct requirement carried_moves_requirements[] = {
