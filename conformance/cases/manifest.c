@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1127;
+const uint32_t manifest_count = 1129;
 const char manifest_sha256[] =
-    "28eb26cff2f73000ca6ab79196e5ade537237638a691b8c087b431d0fd5000b6";
+    "20ff1f16b4765ce14df56821622d7a3e79878c34aac75a778216dc5212f4fd66";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

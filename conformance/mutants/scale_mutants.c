@@ -36,6 +36,11 @@ static bool plays_clip_refused(const struct run_case *c)
     return mutant_plays(c, "scale-clip-refused");
 }
 
+static bool plays_clip_overflow(const struct run_case *c)
+{
+    return mutant_plays(c, "scale-clip-overflow");
+}
+
 static bool plays_places(const struct run_case *c)
 {
     return mutant_plays(c, "scale-places");
@@ -152,6 +157,18 @@ static int scale_before_check(struct fsdp_sharded *s,
     return status;
 }
 
+static int scale_before_measure(struct fsdp_sharded *s,
+                                const struct fsdp_clip *how, float *out_norm)
+{
+    const int status = mutant_real.engine.clip_grad_norm(s, how, out_norm);
+
+    factor = how->inverse_scale;
+    if (status == FSDP_ERR_INVALID && how->error_if_nonfinite && factor > 0) {
+        FSDP_TRY(mutant_each_piece(s, scale_piece));
+    }
+    return status;
+}
+
 /* ---- What is found ------------------------------------------------------- */
 
 static int scale_found_alone(struct fsdp_sharded *s, struct fsdp_step *how)
@@ -257,6 +274,12 @@ const struct mutant scale_mutants[] = {
      .kills = "script.values",
      .shows = {.in = plays_clip_refused},
      .calls.clip_grad_norm = scale_before_check},
+    {.name = "scale-before-measure",
+     .text = "gradients are multiplied, and then their norm is an error",
+     .evidence = "unscale_ before clip_grad_norm_ with error_if_nonfinite",
+     .kills = "script.values",
+     .shows = {.in = plays_clip_overflow},
+     .calls.clip_grad_norm = scale_before_measure},
     {.name = "scale-first-unseen",
      .text = "what is not finite in the first parameter is not looked for",
      .evidence = "a loop over parameters that begins with 1",

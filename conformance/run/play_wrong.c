@@ -5,6 +5,7 @@
  */
 #include "run/play.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -213,33 +214,24 @@ static int unshard_all(struct driver *x, int *status)
     return FSDP_OK;
 }
 
+/* `as` is what makes an infinite norm an error: an infinity that is there, or
+ * one that an inverse scale would make. */
 static int clip(struct driver *x, const struct play_wrong *how, int *status)
 {
     const struct fsdp_clip c = {.size = sizeof(c),
                                 .max_norm = how->value,
                                 .p = how->p,
-                                .inverse_scale = play_inverse_scale(x)};
+                                .error_if_nonfinite = how->as != 0,
+                                .inverse_scale =
+                                    how->as == SCRIPT_CALL_CLIP_OVERFLOW
+                                        ? FLT_MAX
+                                        : play_inverse_scale(x)};
     float norm;
 
     if (!x->engine.clip_grad_norm) {
         return FSDP_ERR_INVALID; /* it is claimed */
     }
     *status = x->engine.clip_grad_norm(x->sharded, &c, &norm);
-    return FSDP_OK;
-}
-
-static int clip_nonfinite(struct driver *x, int *status)
-{
-    const struct fsdp_clip c = {.size = sizeof(c),
-                                .max_norm = 1.0f,
-                                .p = 2.0f,
-                                .error_if_nonfinite = 1,
-                                .inverse_scale = play_inverse_scale(x)};
-    float norm;
-
-    *status = x->engine.clip_grad_norm
-                  ? x->engine.clip_grad_norm(x->sharded, &c, &norm)
-                  : FSDP_ERR_INVALID;
     return FSDP_OK;
 }
 
@@ -338,7 +330,14 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_ZERO_IN_PASS] = {.call = zero},
     [SCRIPT_CALL_RESHARD_ALL_AT_REST] = {.call = reshard_all},
     [SCRIPT_CALL_LOAD_WHILE_SAVING] = {.call = play_wrong_load_missing},
-    [SCRIPT_CALL_CLIP_NONFINITE] = {.call = clip_nonfinite},
+    [SCRIPT_CALL_CLIP_NONFINITE] = {.with = clip,
+                                    .value = 1.0f,
+                                    .p = 2.0f,
+                                    .as = SCRIPT_CALL_CLIP_NONFINITE},
+    [SCRIPT_CALL_CLIP_OVERFLOW] = {.with = clip,
+                                   .value = 1.0f,
+                                   .p = 2.0f,
+                                   .as = SCRIPT_CALL_CLIP_OVERFLOW},
     [SCRIPT_CALL_BEGIN_WHILE_OPEN] = {.with = at,
                                       .point = FSDP_BEGIN,
                                       .index = FSDP_SEQUENCE_TRAIN},

@@ -270,6 +270,7 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_SEND_LENIENCY] = {"send-leniency", SCRIPT_AT_REST,
                                    SCRIPT_IS_A_MISMATCH},
     [SCRIPT_CALL_SET_DIVIDE_OF_ALL] = {"set-divide-of-all", SCRIPT_PREDIVIDED},
+    [SCRIPT_CALL_CLIP_OVERFLOW] = {"clip-overflow", SCRIPT_SCALED_UP},
 };
 
 bool script_is_wrong(const struct script_inside *in)
@@ -318,6 +319,10 @@ const char *script_when_text(uint32_t when)
         {SCRIPT_PREDIVIDED, "where a unit's predivide factor was set to 256 or "
                             "more"},
         {SCRIPT_STEP_SET, "between `backward-step` and its pass"},
+        {SCRIPT_SCALED_UP,
+         "where reduced gradients have the scale of the loss, "
+         "2^16 or more that stays, and nothing was edited, "
+         "frozen or clipped"},
         {SCRIPT_NOT_FINITE, "where an edit of all parameters' gradients, inf "
                             "or nan, has been reduced"},
     };

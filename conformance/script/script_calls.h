@@ -38,6 +38,9 @@ enum script_when {
     SCRIPT_PARTS = 2097152,   /* at rest; the whole checkpoint a has no
                                  parameters */
     SCRIPT_ROUNDED = 4194304, /* at rest; it has them rounded */
+    SCRIPT_SCALED_UP = 16777216, /* at rest; reduced gradients of a loss that
+                                    is scaled by 2^16 or more, as passes have
+                                    left them */
     SCRIPT_PREDIVIDED = 8388608, /* at rest; a unit's predivide factor was set
                                     to 256 or more */
     SCRIPT_HOLDS = 131072, /* half way through a training pass in which all

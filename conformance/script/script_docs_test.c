@@ -271,6 +271,7 @@ static const struct {
     {SCRIPT_PARTIAL, "partial sums"},
     {SCRIPT_GRADIENTS, "pending or reduced"},
     {SCRIPT_NOT_FINITE, "reduced, not finite"},
+    {SCRIPT_SCALED_UP, "reduced, scaled by 2^16 or more"},
     {SCRIPT_SAVING, "saving"},
     {SCRIPT_IDLE, "not saving"},
     {SCRIPT_FREE, "no gradients, not saving"},

@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum {
-    LAST_TO_AVOID = 7 /* generator: may_lack_none */
+    LAST_TO_AVOID = 7, /* generator: may_lack_none */
+    SCALED_UP = 16,    /* a loss is scaled by 2 to this at least */
 };
 
 /* Units that this life has for certain: of the bits behind them nothing can be
@@ -97,6 +98,17 @@ static bool lacks_values(const struct script_state *s)
            (!case_ignores(&s->s->c) && !script_has_all(&s->s->c, s->values));
 }
 
+/* Whether reduced gradients are so large that the largest float32 times any
+ * model's is none: nothing but the loss's scale has made them so. */
+static bool is_scaled_up(const struct script_state *s)
+{
+    const struct script_scale *scale = &s->s->scale;
+
+    return scale->said && scale->every == 0 && scale->exponent >= SCALED_UP &&
+           s->reduced && !s->pending && !s->touched &&
+           s->hurt == SCRIPT_UNHURT && !s->hurt_values && s->frozen == 0;
+}
+
 uint32_t script_when_at_rest(const struct script_state *s)
 {
     uint32_t now = SCRIPT_AT_REST;
@@ -122,6 +134,7 @@ uint32_t script_when_at_rest(const struct script_state *s)
     now |= s->hurt == SCRIPT_HURT && s->reduced && !s->pending
                ? SCRIPT_NOT_FINITE
                : 0;
+    now |= is_scaled_up(s) ? SCRIPT_SCALED_UP : 0;
     return now;
 }
 

@@ -26,6 +26,7 @@ void script_drop_gradients(struct script_state *s)
     s->unreduced = s->partial = 0;
     s->pending = s->reduced = false;
     s->hurt = SCRIPT_UNHURT;
+    s->touched = false;
 }
 
 static void begin_life(struct script_state *s)
@@ -151,6 +152,7 @@ static void end_training_pass(struct script_state *s,
     uint32_t hurt = hurt_by(s, a);
 
     s->hurt = hurt > s->hurt ? hurt : s->hurt;
+    s->touched = s->touched || a->n_edits > 0;
     s->unreduced = no_sync;
     s->partial = (s->partial & no_sync) | apart;
     s->pending = (s->unreduced | s->partial) != 0;
@@ -293,6 +295,7 @@ static void walk_optimizer(struct script_state *s,
         s, a->strict && (s->hurt != SCRIPT_UNHURT || s->hurt_values),
         "whether the norm is finite is not known here: without `strict` "
         "it may be either");
+    s->touched = true;
 }
 
 /* Whether the contract allows it between unshard_all and reshard_all. */

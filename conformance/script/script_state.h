@@ -52,6 +52,7 @@ struct script_state {
     bool reduced;           /* gradients that are reduced */
     uint32_t hurt;          /* enum script_hurt */
     bool hurt_values;       /* the same of parameters and moments */
+    bool touched;           /* gradients, by an edit or a clip */
     uint32_t saving;        /* slot, or SCRIPT_NO_SLOT */
     bool saving_hurt;       /* hurt_values when the save began */
     uint32_t saved, broken; /* slots, as bits: with hurt values */

@@ -34,11 +34,14 @@ static int check(const struct fsdp_sharded *s, const struct fsdp_clip *clip)
     return impl_check_reduced(s, "impl.clip_grad_norm");
 }
 
-/* This rank's shards, padding left out. */
-static int measure(const struct fsdp_sharded *s, float p,
+/* The gradient of this rank's shards as it will be without the loss's scale,
+ * padding left out. */
+static int measure(const struct fsdp_sharded *s, const struct fsdp_clip *clip,
                    struct scratch *scratch, struct impl_norm *out)
 {
     const struct fsdp_device *d = s->env->device;
+    const float inverse =
+        clip->inverse_scale != 0.0f ? clip->inverse_scale : 1.0f;
 
     for (uint32_t i = 0; i < s->n_spans; i++) {
         const struct impl_span *span = &s->span[i];
@@ -48,10 +51,13 @@ static int measure(const struct fsdp_sharded *s, float p,
             uint64_t n = span->n - at < AT_ONCE ? span->n - at : AT_ONCE;
             FSDP_TRY(d->copy(d->self, NULL, scratch->host, g + span->grad + at,
                              n * sizeof(*g)));
-            impl_norm_add(out, &scratch->bins, p, scratch->host, n);
+            for (uint64_t k = 0; k < n; k++) {
+                scratch->host[k] *= inverse;
+            }
+            impl_norm_add(out, &scratch->bins, clip->p, scratch->host, n);
         }
     }
-    impl_norm_settle(out, &scratch->bins, p);
+    impl_norm_settle(out, &scratch->bins, clip->p);
     return FSDP_OK;
 }
 
@@ -108,23 +114,6 @@ static struct fsdp_clip known(const struct fsdp_clip *given)
     return clip;
 }
 
-/* Once. An infinity that is an error and is there already is found before
- * anything has changed; one that the product makes is found by the norm. */
-static int unscale(struct fsdp_sharded *s, const struct fsdp_clip *clip)
-{
-    uint32_t found = 0;
-
-    if (clip->inverse_scale == 0.0f) {
-        return FSDP_OK;
-    }
-    if (clip->error_if_nonfinite) {
-        FSDP_TRY(impl_find_inf(s, &found));
-    }
-    return found ? impl_fail(s->env, FSDP_ERR_INVALID, "impl.clip_grad_norm",
-                             "a gradient is not finite")
-                 : impl_unscale(s, clip->inverse_scale);
-}
-
 static int measure_all(struct fsdp_sharded *s, const struct fsdp_clip *clip,
                        float *out_norm)
 {
@@ -138,7 +127,7 @@ static int measure_all(struct fsdp_sharded *s, const struct fsdp_clip *clip,
     }
     status = s->env->device->sync(s->env->device->self, s->env->compute);
     if (status == FSDP_OK) {
-        status = measure(s, clip->p, scratch, &mine);
+        status = measure(s, clip, scratch, &mine);
     }
     free(scratch);
     FSDP_TRY(status);
@@ -147,6 +136,7 @@ static int measure_all(struct fsdp_sharded *s, const struct fsdp_clip *clip,
     return FSDP_OK;
 }
 
+/* A norm that is an error is found before anything is multiplied. */
 int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *given,
                         float *out_norm)
 {
@@ -155,14 +145,16 @@ int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *given,
     FSDP_TRY(check(s, &clip));
     FSDP_TRY(impl_retire_all(s));
     FSDP_TRY(impl_wait(s, s->env->compute, s->last, 0, "reduce->optimizer"));
-    FSDP_TRY(unscale(s, &clip));
     FSDP_TRY(measure_all(s, &clip, out_norm));
     if (clip.error_if_nonfinite && !isfinite(*out_norm)) {
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.clip_grad_norm",
                          "the norm is not finite");
     }
-    if (clip.inverse_scale != 0.0f && !isfinite(*out_norm)) {
-        return FSDP_OK; /* the step will skip it */
+    if (clip.inverse_scale != 0.0f) {
+        FSDP_TRY(impl_unscale(s, clip.inverse_scale));
+        if (!isfinite(*out_norm)) {
+            return FSDP_OK; /* the step will skip it */
+        }
     }
     return *out_norm > clip.max_norm
                ? scale(s, clip.max_norm / (*out_norm + 1e-6f))

@@ -89,25 +89,10 @@ int ref_scale_gradients(struct fsdp_sharded *s, float factor)
     return FSDP_OK;
 }
 
-/* Once. An infinity that is an error and is there already is found before
- * anything has changed; one that the product makes is found by the norm. */
-static int unscale(struct fsdp_sharded *s, const struct fsdp_clip *clip)
-{
-    uint32_t found = 0;
-
-    if (clip->inverse_scale == 0.0f) {
-        return FSDP_OK;
-    }
-    if (clip->error_if_nonfinite) {
-        FSDP_TRY(ref_find_inf(s, &found));
-    }
-    return found ? ref_fail(s->env, FSDP_ERR_INVALID, "ref.clip_grad_norm",
-                            "a gradient is not finite")
-                 : ref_scale_gradients(s, clip->inverse_scale);
-}
-
 /* ---- Clipping ----------------------------------------------------------- */
 
+/* What gradients will be is measured before anything is multiplied: a norm
+ * that is an error leaves them as they are. */
 int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *given,
                        float *out_norm)
 {
@@ -117,17 +102,19 @@ int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *given,
     float factor;
 
     FSDP_TRY(check(s, &clip));
-    FSDP_TRY(unscale(s, &clip));
     FSDP_TRY(d->sync(d->self, NULL));
     for (uint32_t i = 0; i < s->n_parts; i++) {
         const float *g = gradient(s, &s->part[i]);
         if (g) {
-            ref_sum_add(&mine, clip.p, g, s->part[i].n);
+            ref_sum_add(&mine, clip.p, ref_clip_scale(&clip), g, s->part[i].n);
         }
     }
     FSDP_TRY(add_up(s, &mine, &sum));
     *out_norm = ref_sum_root(&sum, clip.p);
     FSDP_TRY(ref_check_norm(s->env, &clip, *out_norm));
+    if (clip.inverse_scale != 0.0f) {
+        FSDP_TRY(ref_scale_gradients(s, clip.inverse_scale));
+    }
     return ref_clip_factor(&clip, *out_norm, &factor)
                ? ref_scale_gradients(s, factor)
                : FSDP_OK;

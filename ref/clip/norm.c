@@ -56,10 +56,11 @@ static uint64_t take_apart(uint32_t bits, int *exponent)
     return (bits & 0x7fffffu) | (field ? 0x800000u : 0);
 }
 
-void ref_sum_add(struct ref_sum *sum, float p, const float *x, uint64_t n)
+void ref_sum_add(struct ref_sum *sum, float p, float factor, const float *x,
+                 uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
-        float size = fabsf(x[i]);
+        float size = fabsf(x[i] * factor);
         int exponent;
         uint64_t m;
 
@@ -125,6 +126,11 @@ float ref_sum_root(const struct ref_sum *sum, float p)
     beyond = compare(sum, p, 2 * m + 1, exponent - 1);
     return fsdp_f32_from_bits(
         beyond > 0 || (beyond == 0 && (below & 1u)) ? above : below);
+}
+
+float ref_clip_scale(const struct fsdp_clip *clip)
+{
+    return clip->inverse_scale == 0.0f ? 1.0f : clip->inverse_scale;
 }
 
 bool ref_clip_factor(const struct fsdp_clip *clip, float norm, float *factor)

@@ -20,14 +20,18 @@ struct ref_sum {
     float largest;                  /* of |x|; NaN if any x is */
 };
 
-/* Adds |x|^p of n elements. p is 1 or 2; under infinity `largest` is all that
- * counts. */
-void ref_sum_add(struct ref_sum *sum, float p, const float *x, uint64_t n);
+/* Adds |fl(x * factor)|^p of n elements: 1 for x as it is. p is 1 or 2; under
+ * infinity `largest` is all that counts. */
+void ref_sum_add(struct ref_sum *sum, float p, float factor, const float *x,
+                 uint64_t n);
 /* Adds what another rank has. */
 void ref_sum_merge(struct ref_sum *sum, const struct ref_sum *other);
 /* The p-th root, to the nearest float32, ties to even. */
 float ref_sum_root(const struct ref_sum *sum, float p);
 
+/* What a clip multiplies gradients by before it measures them: the inverse of
+ * the loss's scale, or 1. */
+float ref_clip_scale(const struct fsdp_clip *clip);
 /* What gradients are multiplied by; false: they stay as they are, as they do
  * under a norm that is not finite where a loss was scaled. */
 bool ref_clip_factor(const struct fsdp_clip *clip, float norm, float *factor);

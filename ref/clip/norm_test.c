@@ -19,8 +19,8 @@ static float norm_of(float p, const float *x, uint64_t n, uint64_t cut)
 {
     struct ref_sum a = {0}, b = {0};
 
-    ref_sum_add(&a, p, x, cut);
-    ref_sum_add(&b, p, x + cut, n - cut);
+    ref_sum_add(&a, p, 1.0f, x, cut);
+    ref_sum_add(&b, p, 1.0f, x + cut, n - cut);
     ref_sum_merge(&a, &b);
     return ref_sum_root(&a, p);
 }

@@ -71,21 +71,18 @@ int unsharded_clip_grad_norm(struct fsdp_sharded *s,
 
     FSDP_TRY(ref_check_clip(s->env, &clip));
     FSDP_TRY(unsharded_reduce_all(s, "unsharded.clip"));
-    if (clip.inverse_scale != 0.0f) {
-        if (clip.error_if_nonfinite && !all_finite(s)) {
-            return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.clip",
-                            "a gradient is not finite");
-        }
-        multiply(s, clip.inverse_scale);
-    }
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         const float *g = gradient(s, p);
         if (g) {
-            ref_sum_add(&sum, clip.p, g, fsdp_numel(s->model, p));
+            ref_sum_add(&sum, clip.p, ref_clip_scale(&clip), g,
+                        fsdp_numel(s->model, p));
         }
     }
     *out_norm = ref_sum_root(&sum, clip.p);
     FSDP_TRY(ref_check_norm(s->env, &clip, *out_norm));
+    if (clip.inverse_scale != 0.0f) {
+        multiply(s, clip.inverse_scale);
+    }
     if (ref_clip_factor(&clip, *out_norm, &factor)) {
         multiply(s, factor);
     }
