@@ -121,7 +121,7 @@ static bool hold(const float *got, const float *want, uint64_t n, double bound,
  * large the terms were that were added up is told by the greatest of what all
  * ranks and microbatches of the step came to.
  */
-static double norm_of_step(const struct expect *e,
+double bounds_norm_of_step(const struct expect *e,
                            const struct compare_part *part)
 {
     double most = 0.0;
@@ -165,7 +165,7 @@ bool bounds_part(const struct expect *e, const struct compare_part *part,
     }
     norm = norm_of(want, part->n);
     if (stage == RECORD_LOCAL_GRADIENT) {
-        norm = fmax(norm, norm_of_step(e, part));
+        norm = fmax(norm, bounds_norm_of_step(e, part));
     } else {
         more = bounds_adamw(e, part, steps);
     }

@@ -32,6 +32,10 @@ double bounds_narrow(const struct expect *e);
 /* (N eps + bounds_narrow) (1 + steps): of a norm, that many optimizer steps
  * after the start. */
 double bounds_relative(const struct expect *e, uint32_t steps);
+/* The greatest norm that a part's local gradient has in the baseline, of all
+ * ranks and microbatches of the step; 0: none is recorded. */
+double bounds_norm_of_step(const struct expect *e,
+                           const struct compare_part *part);
 /* Further apart than that, in the 2-norm of a part's weights: by AdamW
  * (bounds_adamw.c). 0 under another optimizer. */
 double bounds_adamw(const struct expect *e, const struct compare_part *part,

@@ -40,11 +40,15 @@ static double reach(const struct replay_optimizer *o, uint32_t steps)
     return sum;
 }
 
-/* The norm of a parameter's whole gradient in the baseline; 0: not there. */
+/* The norm of a parameter's whole gradient in the baseline, or of what its
+ * ranks would add up to if none cancelled another, whichever is greater; 0: not
+ * there. */
 static double norm_of(const struct expect *e, struct compare_part part)
 {
+    const uint32_t u = e->unit_of_parameter[part.parameter];
     const float *g;
     double norm = 0.0;
+    double added = 0.0;
 
     part.first = 0;
     part.n = fsdp_numel(e->model, part.parameter);
@@ -52,7 +56,12 @@ static double norm_of(const struct expect *e, struct compare_part part)
     for (uint64_t i = 0; g && i < part.n; i++) {
         norm += (double)g[i] * (double)g[i];
     }
-    return sqrt(norm);
+    if (g && u < e->units->n_units) {
+        added = e->c->ranks * bounds_norm_of_step(e, &part) *
+                (double)e->unit[u].factor.before *
+                (double)e->unit[u].factor.behind;
+    }
+    return fmax(sqrt(norm), added);
 }
 
 /* q of element i in one step, with 1 for what is more. */

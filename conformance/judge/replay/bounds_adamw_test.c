@@ -117,6 +117,24 @@ static void parts_add_up(void **state)
     assert_true(of(x, 0, 4, 2) <= 0.0);
 }
 
+/* What was added up was a hundred times as large as what is left. */
+static void what_cancels_is_as_unsure_as_what_was_added_up(void **state)
+{
+    static const float local[4] = {300.0f, 400.0f, 0.0f, 0.0f};
+    struct fixture *x = *state;
+    struct record_rank *rank = &x->baseline.rank[0];
+    const double alone = of(x, 0, 1, 1);
+
+    add(rank, 0, local);
+    rank->tensor[rank->n_tensors - 1].stage = RECORD_LOCAL_GRADIENT;
+    record_sort(rank);
+    assert_true(alone > 0.0);
+    assert_true(fabs(of(x, 0, 1, 1) - 100.0 * alone) < 1e-3 * 100.0 * alone);
+    x->e.unit[0].factor.behind *= 0.5f;
+    assert_true(fabs(of(x, 0, 1, 1) - 50.0 * alone) < 1e-3 * 50.0 * alone);
+    assert_true(of(x, 3, 1, 4) <= 0.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +143,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_known_goes_nowhere, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(parts_add_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            what_cancels_is_as_unsure_as_what_was_added_up, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
