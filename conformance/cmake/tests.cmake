@@ -86,7 +86,8 @@ unit(conformance/mutants/mutants_test.c LINK fsdp-mutants)
 unit(conformance/cases/case_pairs_test.c LINK fsdp-cases
     WITH ${here}/cases/case_axes_testing.c)
 foreach(name record_test record_agree_test record_docs_test
-        record_faults_test record_hostile_test record_spill_test)
+        record_faults_test record_hostile_test record_sample_test
+        record_spill_test)
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
 foreach(name expect_test expect_walk_test expect_rest_test
