@@ -398,7 +398,8 @@ endforeach()
 # less than a processor's worth. These do not.
 set_tests_properties(command.hostile_test command.many_ranks_test
     command.shard_test command.tour_test PROPERTIES PROCESSORS 2)
-set_tests_properties(command.hosts_test PROPERTIES LABELS "command;mpi")
+set_tests_properties(command.hosts_test command.srun_test
+    PROPERTIES LABELS "command;mpi")
 # They look for what the same engine leaves, or for what is left in memory.
 set_tests_properties(command.hostile_test command.supervision_test
     command.interrupt_test PROPERTIES RESOURCE_LOCK hostile)
