@@ -197,12 +197,18 @@ else
         cat "$at/slow.out" "$at/slow.err")"
     result 'the same bits over a slow link' "$(same "$folder/local" "$at/slow")"
 fi
-# Where no frame was held, or no case has ended, there is no file, or no number.
-held=$(sed -n 's/^late_link: held \([0-9]*\) frames.*/\1/p' "$at/link")
-result 'over a link that delays' "$(
-    [ "${held:-0}" -ge 1000 ] || cat "$at/link"
+late=late
+if ! command -v python3 >/dev/null; then
+    late=''
+    echo "no link that delays here: it takes python3"
+fi
+read -r held least < <(sed -n \
+    's/^late_link: held \([0-9]*\) frames, each for \([0-9]*\) ms .*/\1 \2/p' \
+    "$at/link")
+[ -z "$late" ] || result 'over a link that delays' "$(
+    { [ "${held:-0}" -ge 1000 ] && [ "${least:-0}" -ge 20 ]; } || cat "$at/link"
     [ "$(cat "$at/late.code")" -eq 0 ] || cat "$at/late.out" "$at/late.err")"
-result 'the same bits over a link that delays' "$(
+[ -z "$late" ] || result 'the same bits over a link that delays' "$(
     same "$folder/local" "$at/late")"
 result 'a link that was cut comes back' "$(cat "$at/back")"
 while read -r what host; do
@@ -219,8 +225,8 @@ dead 10.77.0.2
 gone 10.77.0.2
 none 10.77.0.99
 END
-for what in late cut dead; do
+for what in $late cut dead; do
     result "$what: no process is left" "$(cat "$at/left.$what")"
 done
 
-finish 23
+finish 21
