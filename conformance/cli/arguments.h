@@ -76,6 +76,7 @@ struct arguments {
     const char *wrap;
     bool wrapped;
     uint32_t debug; /* a rank + 1; 0: none */
+    uint32_t sample_ranks;
 };
 
 /* Which options a command takes. */

@@ -17,6 +17,7 @@ struct supervise_job arguments_job(const struct arguments *a)
                                   .timeout_ms = timeout_ms,
                                   .n_workers = a->jobs,
                                   .isolate = a->isolate,
+                                  .sample = a->sample_ranks,
                                   .wrap = a->wrap,
                                   .debug = a->debug,
                                   .trace = a->trace != NULL};

@@ -34,6 +34,7 @@ int command_worker(int argc, char **argv)
                                 .outputs = a.outputs,
                                 .trace = a.trace_events,
                                 .isolate = a.isolated,
+                                .sample = a.sample_ranks,
                                 .wrapped = a.wrapped,
                                 .debug = a.debug};
     return worker_run(&o);

@@ -3,8 +3,9 @@
 #
 # hosts_test.sh - MPI worlds over two and four hosts, which share a folder for
 # records and a network and nothing else: both engines are right there, bit for
-# bit as on one host, also where a link is slow; and a link that is cut, a host
-# that dies, or cannot be reached, ends the run, named, with no process left.
+# bit as on one host, also where a link is slow, or far; and a link that is cut,
+# a host that dies, or cannot be reached, ends the run, named, with no process
+# left.
 #
 # usage: hosts_test.sh FSDP-CTS [INCLUDE-FOLDER]
 # Exits 77, with the reason, where there is no MPI, or no hosts can be had (the
@@ -106,6 +107,12 @@ if [ "${FSDP_HOSTS-}" != "" ]; then
     tc qdisc add dev e2 root tbf rate 8mbit burst 16k latency 1s \
         2>"$at/tc" && over "$at" slow ref
     tc qdisc del dev e2 root 2>/dev/null
+    # And far away: 20 ms in each direction.
+    export cts cases
+    export -f launcher over
+    "$here/late_link" e2 20 bash -c 'over "$@"' over "$at" late ref \
+        >"$at/link" 2>&1
+    none_left >"$at/left.late"
     # In the middle of the cases its link is cut, and comes back; then it dies.
     over "$at" cut ref --timeout 60 &
     once_begun "$at/cut" $! && ip link set e2 down
@@ -190,6 +197,19 @@ else
         cat "$at/slow.out" "$at/slow.err")"
     result 'the same bits over a slow link' "$(same "$folder/local" "$at/slow")"
 fi
+late=late
+if ! command -v python3 >/dev/null; then
+    late=''
+    echo "no link that delays here: it takes python3"
+fi
+read -r held least < <(sed -n \
+    's/^late_link: held \([0-9]*\) frames, each for \([0-9]*\) ms .*/\1 \2/p' \
+    "$at/link")
+[ -z "$late" ] || result 'over a link that delays' "$(
+    { [ "${held:-0}" -ge 1000 ] && [ "${least:-0}" -ge 20 ]; } || cat "$at/link"
+    [ "$(cat "$at/late.code")" -eq 0 ] || cat "$at/late.out" "$at/late.err")"
+[ -z "$late" ] || result 'the same bits over a link that delays' "$(
+    same "$folder/local" "$at/late")"
 result 'a link that was cut comes back' "$(cat "$at/back")"
 while read -r what host; do
     result "$what: the run ends, and not well" "$(
@@ -205,8 +225,8 @@ dead 10.77.0.2
 gone 10.77.0.2
 none 10.77.0.99
 END
-for what in cut dead; do
+for what in $late cut dead; do
     result "$what: no process is left" "$(cat "$at/left.$what")"
 done
 
-finish 20
+finish 21

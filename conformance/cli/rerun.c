@@ -15,14 +15,14 @@
 #include <unistd.h>
 
 enum {
-    N_OPTIONS = 10,
+    N_OPTIONS = 11,
     VERSION = 1
 };
 
 /* The options that decide what a case shows, in the order of a command. */
 static const char *const option[N_OPTIONS] = {
-    "adapter", "engine", "world", "isolate", "wrap",
-    "timeout", "mutant", "text",  "script",  "seed"};
+    "adapter", "engine", "world",  "isolate", "wrap",        "timeout",
+    "mutant",  "text",   "script", "seed",    "sample-ranks"};
 enum {
     ADAPTER,
     ENGINE,
@@ -33,12 +33,13 @@ enum {
     MUTANT,
     TEXT,
     SCRIPT,
-    SEED
+    SEED,
+    SAMPLE_RANKS
 };
 
 struct values {
     const char *of[N_OPTIONS]; /* NULL: was not given */
-    char script[RERUN_BYTES], seed[16], timeout[16];
+    char script[RERUN_BYTES], seed[16], timeout[16], sample[16];
     char path[N_OPTIONS][4096]; /* where `of` is absolute */
 };
 
@@ -144,6 +145,10 @@ static void collect(const struct arguments *a, const char *engine,
     if (a->seed) {
         snprintf(v->seed, sizeof(v->seed), "%u", a->seed);
         v->of[SEED] = v->seed;
+    }
+    if (a->sample_ranks) {
+        snprintf(v->sample, sizeof(v->sample), "%u", a->sample_ranks);
+        v->of[SAMPLE_RANKS] = v->sample;
     }
 }
 

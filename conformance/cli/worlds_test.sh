@@ -103,6 +103,23 @@ END
         [ "$(grep -c . "$folder/err")" -eq 1 ] &&
             grep -q 'rank 1 on host .* another build of fsdp-cts' \
                 "$folder/err" || cat "$folder/err")"
+
+    # What SLURM's launcher says of a task that a signal ended, and of those
+    # that it ended for that; srun_test.sh has the real one, where it is.
+    cat >"$folder/as-srun" <<'END'
+#!/bin/sh
+mpirun "$@" 2>/dev/null
+echo 'srun: error: node1: task 1: Segmentation fault (core dumped)' >&2
+echo 'srun: error: node1: task 0: Killed' >&2
+exit 139
+END
+    chmod +x "$folder/as-srun"
+    "$cts" run --engine ref --world mpi --workload linear --ranks 2 \
+        --mutant hostile-crash --launcher "$folder/as-srun -n {K}" \
+        --fail-fast --partial-ok >"$folder/out" 2>"$folder/err"
+    result "a task that srun names is a rank, with its signal" "$(
+        grep -q 'rank 1 was killed by signal 11' "$folder/out" ||
+            grep -A4 '^error' "$folder/out" | head -c 600)"
 fi
 
 echo "$passed passed, $failed failed, $n_cases cases in: $worlds"

@@ -86,7 +86,8 @@ unit(conformance/mutants/mutants_test.c LINK fsdp-mutants)
 unit(conformance/cases/case_pairs_test.c LINK fsdp-cases
     WITH ${here}/cases/case_axes_testing.c)
 foreach(name record_test record_agree_test record_docs_test
-        record_faults_test record_hostile_test record_spill_test)
+        record_faults_test record_hostile_test record_sample_test
+        record_spill_test)
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
 foreach(name expect_test expect_walk_test expect_rest_test
@@ -397,7 +398,8 @@ endforeach()
 # less than a processor's worth. These do not.
 set_tests_properties(command.hostile_test command.many_ranks_test
     command.shard_test command.tour_test PROPERTIES PROCESSORS 2)
-set_tests_properties(command.hosts_test PROPERTIES LABELS "command;mpi")
+set_tests_properties(command.hosts_test command.srun_test
+    PROPERTIES LABELS "command;mpi")
 # They look for what the same engine leaves, or for what is left in memory.
 set_tests_properties(command.hostile_test command.supervision_test
     command.interrupt_test PROPERTIES RESOURCE_LOCK hostile)

@@ -193,6 +193,12 @@ struct judge_result {
 
     char engine[64], engine_version[32], world[16];
     char isolation[16]; /* of the ranks of every record; "": of some, or none */
+    /* Of the largest sampled record: so many of its ranks showed whole
+     * parameters; of 0 ranks: no record was sampled. */
+    struct {
+        uint32_t ranks, of;
+        char unasked[320]; /* requirements that need those of all ranks */
+    } sampled;
     uint32_t n_claims;
     char (*claim)[32];
 

@@ -159,6 +159,34 @@ static void what_was_not_looked_at_does_not_apply(void **state)
     judge_release(&r);
 }
 
+/* Of two ranks one shows whole parameters: what puts together those of both is
+ * not asked of that record, and there is no verdict. */
+static void a_sampled_record_is_a_selection(void **state)
+{
+    struct testing_run *run = *state;
+    const struct requirement *table[TESTING_N + 1];
+    struct requirement peak = *testing_requirements[TESTING_PEAK];
+    struct judge_result r;
+
+    memcpy(table, testing_requirements, sizeof(table));
+    peak.across = true;
+    table[TESTING_PEAK] = &peak;
+    run->in.requirements = table;
+    run->record[1].rank[1].unsampled = 1;
+    r = testing_judged(run);
+    testing_check_item(&r, 0, TESTING_PEAK, JUDGE_PASS, JUDGE_NONE);
+    testing_check_item(&r, 1, TESTING_PEAK, JUDGE_NOT_APPLICABLE, JUDGE_NONE);
+    testing_check_item(&r, 1, TESTING_LOSS, JUDGE_PASS, JUDGE_NONE);
+    assert_int_equal(r.verdict, JUDGE_UNDECIDED);
+    assert_int_equal(r.sampled.ranks, 1);
+    assert_int_equal(r.sampled.of, 2);
+    assert_string_equal(r.sampled.unasked, peak.id);
+    assert_non_null(strstr(r.reason, ", whole parameters of 1 of 2 ranks; all "
+                                     "of it passed"));
+    assert_true(judge_is_selection(&r));
+    judge_release(&r);
+}
+
 static void a_missing_record_is_incomplete(void **state)
 {
     struct testing_run *run = *state;
@@ -393,6 +421,7 @@ int main(void)
         TESTING_RUN(a_crash_is_an_error),
         TESTING_RUN(a_hang_is_a_timeout),
         TESTING_RUN(what_was_not_looked_at_does_not_apply),
+        TESTING_RUN(a_sampled_record_is_a_selection),
         TESTING_RUN(a_missing_record_is_incomplete),
         TESTING_RUN(nothing_run_is_incomplete),
         TESTING_RUN(records_of_others_do_not_count),

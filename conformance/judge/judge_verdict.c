@@ -108,7 +108,7 @@ bool judge_is_selection(const struct judge_result *r)
             return true;
         }
     }
-    return r->foreign || r->selected != r->manifest;
+    return r->foreign || r->selected != r->manifest || r->sampled.of > 0;
 }
 
 /* Whether every reported item that could be told passed; a SHOULD counts. */
@@ -123,23 +123,29 @@ static bool all_passed(const struct judge_result *r)
 static void say_selection(struct judge_result *r)
 {
     const char *passed = all_passed(r) ? "; all of it passed" : "";
+    char sampled[64] = "";
     uint32_t reported = 0;
 
     for (uint32_t q = 0; q < r->n_requirements; q++) {
         reported += r->reported[q] ? 1 : 0;
     }
+    if (r->sampled.of > 0) {
+        (void)snprintf(sampled, sizeof(sampled),
+                       ", whole parameters of %u of %u ranks", r->sampled.ranks,
+                       r->sampled.of);
+    }
     if (r->foreign) {
         (void)snprintf(r->reason, sizeof(r->reason),
-                       "%u cases that are not the manifest's%s", r->selected,
-                       passed);
-    } else if (r->selected != r->manifest) {
+                       "%u cases that are not the manifest's%s%s", r->selected,
+                       sampled, passed);
+    } else if (r->selected != r->manifest || reported == r->n_requirements) {
         (void)snprintf(r->reason, sizeof(r->reason),
-                       "a selection of %u of %u cases%s", r->selected,
-                       r->manifest, passed);
+                       "a selection of %u of %u cases%s%s", r->selected,
+                       r->manifest, sampled, passed);
     } else {
         (void)snprintf(r->reason, sizeof(r->reason),
-                       "a selection of %u of %u requirements%s", reported,
-                       r->n_requirements, passed);
+                       "a selection of %u of %u requirements%s%s", reported,
+                       r->n_requirements, sampled, passed);
     }
 }
 

@@ -132,6 +132,9 @@ struct requirement {
     /* Whether anything was looked at that it speaks of; NULL: it always was.
      * Where not it does not apply. */
     bool (*looked_at)(const struct record *r);
+    /* It puts together what all ranks have of whole parameters: not asked of a
+     * record in which some do not show that (record_is_sampled). */
+    bool across;
     /* Fills *f where it returns false; where it returns true f->ratio may say
      * by what margin. Must not trust any number in r. */
     bool (*holds)(const struct expect *e, const struct record *r,
@@ -146,7 +149,7 @@ struct requirement {
     struct { /* check_each_rank */
         bool (*holds)(const struct expect *e, const struct record_rank *rank,
                       uint32_t k, struct finding *f);
-        /* The last rank is given to it. */
+        /* The last rank is given to it, or the last one that is sampled. */
         bool (*spoil)(const struct expect *e, struct record_rank *rank);
     } rank;
     struct { /* check_each_part */

@@ -73,6 +73,23 @@ enum record_stage {
 const char *record_stage_name(uint32_t stage); /* "local-gradient" */
 
 /*
+ * In a sampled record N of the ranks show what every rank has of the whole
+ * model: parameters as its forward saw them, and its gradients of them. They
+ * are K times the model, and all else of a record together is a few times. Rank
+ * 0 is always one of them; the others are drawn by the seed of the case and its
+ * number of ranks, so that the unsharded run has the same.
+ */
+bool record_is_sampled(uint32_t stage); /* is of those N ranks alone */
+bool record_is_drawn(const struct run_case *c, uint32_t n, uint32_t rank);
+/* Of how many ranks the record has all; K if it is not sampled. */
+struct record;
+uint32_t record_n_sampled(const struct record *r);
+/* Takes the tensors without values, which were left out, from what a rank is
+ * about to write. */
+struct record_rank;
+void record_leave_out(struct record_rank *r);
+
+/*
  * Every array below is its owner's: malloc'ed by itself, freed by
  * record_rank_release, but for values that are spilled. An array of 0 elements
  * may be NULL.
@@ -272,6 +289,8 @@ struct record_rank {
     struct record_change change[RECORD_CHANGES];
     struct record_weight weight; /* from case.json, as is */
     struct record_account account;
+    uint32_t unsampled; /* from case.json: of this rank no values were kept of
+                           stages that record_is_sampled names */
     uint32_t n_tensors;
     struct record_tensor *tensor;
     struct record_spill *spill; /* the record's */

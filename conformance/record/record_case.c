@@ -275,6 +275,11 @@ static bool is_unknown(const void *base)
     return ((const struct record_rank *)base)->account.known == 0;
 }
 
+static bool is_drawn(const void *base)
+{
+    return !((const struct record_rank *)base)->unsampled;
+}
+
 #define AT(member) RECORD_AT(struct record_rank, member)
 static const struct record_row end_rows[] = {
     {"end", &record_name, AT(end), .name = record_end_name},
@@ -290,6 +295,8 @@ static const struct record_row end_rows[] = {
      .optional = true, .absent = is_not_weighed},
     {"traffic", &record_object, AT(account), .table = &account_table,
      .optional = true, .absent = is_unknown},
+    {"unsampled", &record_flag, AT(unsampled), .optional = true,
+     .absent = is_drawn},
 };
 #undef AT
 static const struct record_table end_table = {

@@ -105,6 +105,10 @@ int record_write_rank_text(const char *path, uint32_t rank,
                            const struct record_rank *r,
                            struct fsdp_error *error);
 
+/* record_sample.c: whether a sampled record, of which tensors have been read or
+ * not, has those ranks and those values that it should have. */
+int record_sample_agrees(const char *directory, const struct record *r,
+                         struct fsdp_error *error);
 /* record_agree.c: checks of tables: a rank's memory, how it ended; of the rest
  * of a rank's file; and of that file with how it ended. FORMAT. */
 bool record_memory_agrees(struct record_json *j, void *base);

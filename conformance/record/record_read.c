@@ -292,6 +292,9 @@ int record_read(const char *directory, struct record *out,
         out->rank[r].spill = out->spill;
         status = read_rank(directory, out, r, &out->rank[r], error);
     }
+    if (status == FSDP_OK) {
+        status = record_sample_agrees(directory, out, error);
+    }
     if (status == FSDP_OK && record_spill_map(out) != FSDP_OK) {
         status = record_fail(error, FSDP_ERR_IO, where,
                              "%s: its values cannot be mapped: %s",

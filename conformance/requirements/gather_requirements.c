@@ -50,6 +50,12 @@ static bool same_on_all_ranks_applies(const struct expect *e)
     return compare_case_staged(e) && e->c->ranks > 1;
 }
 
+/* Rank 0 is always shown; a sampled record may have no other one. */
+static bool shows_two(const struct record *r)
+{
+    return record_n_sampled(r) > 1;
+}
+
 static bool same_on_all_ranks_of_part(const struct expect *e,
                                       const struct record *r,
                                       const struct compare_part *part,
@@ -116,6 +122,7 @@ const struct requirement gather_requirements[] = {
      .needs = "gather.unsharded-values gather.sees-updated-weights "
               "layout.replicas-equal step.replicas-equal",
      .applies = same_on_all_ranks_applies,
+     .looked_at = shows_two,
      .holds = same_on_all_ranks_holds,
      .check = &check_each_part,
      .part = {.stage = RECORD_UNSHARDED}},

@@ -119,6 +119,12 @@ static bool are_distinct(const struct expect *e, const struct record *r,
     return is_shut(e, r, a);
 }
 
+/* Of a batch whose rank is not sampled nothing is known. */
+static bool is_shown(const struct expect *e, const struct record *r, uint32_t j)
+{
+    return compare_is_sampled(r, j % e->c->ranks);
+}
+
 static bool distinct_holds(const struct expect *e, const struct record *r,
                            struct finding *f)
 {
@@ -126,7 +132,8 @@ static bool distinct_holds(const struct expect *e, const struct record *r,
 
     for (uint32_t b = 1; b < n; b++) {
         for (uint32_t a = 0; a < b; a++) {
-            if (!are_distinct(e, r, a, b)) {
+            if (is_shown(e, r, a) && is_shown(e, r, b) &&
+                !are_distinct(e, r, a, b)) {
                 char note[sizeof(f->note)];
 
                 snprintf(note, sizeof(note),
@@ -147,11 +154,15 @@ static bool distinct_holds(const struct expect *e, const struct record *r,
 static bool distinct_spoil(const struct expect *e, struct record *r)
 {
     uint32_t last = e->c->ranks * e->c->microbatches - 1;
-    struct record_rank *rank = compare_rank_to_spoil(r, e->c->ranks - 1);
+    struct record_rank *rank;
     uint32_t first = 0;
     bool changed = false;
 
-    while (first < last && is_shut(e, r, first)) {
+    while (last > 0 && !is_shown(e, r, last)) {
+        last--;
+    }
+    rank = compare_rank_to_spoil(r, last % e->c->ranks);
+    while (first < last && (!is_shown(e, r, first) || is_shut(e, r, first))) {
         first++;
     }
     if (first == last) {
@@ -292,6 +303,7 @@ const struct requirement gradient_requirements[] = {
              "within the bound of roundings.",
      .since = "1.1",
      .must = 1,
+     .across = true,
      .level = LEVEL_GRADIENT,
      .needs = "layout.initial-values gather.unsharded-values "
               "gather.sees-updated-weights grad.finite grad.distinct "

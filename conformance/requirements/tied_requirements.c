@@ -169,6 +169,7 @@ const struct requirement tied_requirements[] = {
              "names, in the order in which their backwards end.",
      .since = "1.1",
      .must = 1,
+     .across = true,
      .level = LEVEL_REDUCE,
      .needs = "grad.finite reduce.scale",
      .claim = "shared",

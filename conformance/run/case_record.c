@@ -50,6 +50,7 @@ int case_record_write(const char *folder, const struct run_case *c,
         to->in_collective = ends[k].in_collective;
         to->last_kind = ends[k].last_kind;
         to->last_unit = ends[k].last_unit;
+        to->unsampled = !record_is_drawn(c, player->sample, k);
         if (player->weight) {
             to->weight = player->weight[k];
         }

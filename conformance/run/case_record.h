@@ -29,6 +29,7 @@ struct case_player {
     const struct record_refusal *refusal;
     const struct record_weight *weight;   /* [ranks]; NULL: none was weighed */
     const struct record_account *account; /* [ranks]; NULL: nobody counted */
+    uint32_t sample; /* ranks of which all is recorded; 0: all of them */
 };
 
 /* Writes case.json: ends[c->ranks] says how ranks ended. IO, NOMEM. */

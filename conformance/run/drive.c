@@ -17,11 +17,14 @@
 #include <string.h>
 #include <time.h>
 
-static int make_record(const struct run_case *c, struct record_rank *out)
+static int make_record(const struct drive *d, uint32_t rank,
+                       struct record_rank *out)
 {
+    const struct run_case *const c = d->c;
     size_t losses = (size_t)c->steps * case_losses_a_step(c) + 1;
 
     out->present = true;
+    out->unsampled = !record_is_drawn(c, d->sample, rank);
     out->sequence = calloc(1, sizeof(*out->sequence)); /* nothing was sent */
     out->n_sequences = out->sequence != NULL;
     out->loss = calloc(losses, sizeof(*out->loss));
@@ -372,6 +375,7 @@ static int write_record(const struct drive *d, uint32_t rank, int status,
         }
         return status; /* what nobody has heard is not there */
     }
+    record_leave_out(out);
     record_sort(out);
     if (d->directory &&
         record_write_rank(d->directory, rank, out, &error) != FSDP_OK) {
@@ -402,7 +406,7 @@ int drive_rank(void *context, struct world_rank *rank)
     struct record_rank out = {0};
     struct driver x = driver_of(d, &out);
     double began = now();
-    int status = make_record(d->c, &out);
+    int status = make_record(d, rank->rank, &out);
 
     if (d->look_at_process) {
         mallopt(M_MMAP_THRESHOLD, 128 * 1024); /* freed memory goes back */
@@ -430,7 +434,7 @@ int drive_unloaded(const struct drive *d, struct world_rank *rank,
                    const struct fsdp_error *why)
 {
     struct record_rank out = {0};
-    int status = make_record(d->c, &out);
+    int status = make_record(d, rank->rank, &out);
 
     *rank->error = *why;
     rank->error->rank = (int32_t)rank->rank;
@@ -454,7 +458,7 @@ int drive_serial(void *context, struct world_rank *rank)
     int returned;
 
     for (uint32_t r = 0; all && r < d->c->ranks; r++) {
-        status = status != FSDP_OK ? status : make_record(d->c, &all[r]);
+        status = status != FSDP_OK ? status : make_record(d, r, &all[r]);
     }
     if (status == FSDP_OK) {
         make_env(&x, rank);

@@ -41,8 +41,10 @@ struct drive {
                    struct fsdp_engine *engine);
     /* And what the recorder is about to wrap. */
     void (*mutate_below)(const struct mutant *mutant, struct fsdp_env *env);
-    const char *directory;    /* where the rank's record goes; NULL: nowhere */
-    const char *own;          /* where a rank may write what else it has */
+    const char *directory; /* where the rank's record goes; NULL: nowhere */
+    const char *own;       /* where a rank may write what else it has */
+    uint32_t sample; /* ranks of which all is recorded (record_is_drawn); 0:
+                        all of them */
     struct record_rank *keep; /* it goes there, too: whoever asks releases it;
                                  NULL: it does not */
     bool look_at_process;     /* every rank is a process, forked for the case */

@@ -370,6 +370,21 @@ bool recorder_has(const struct record_rank *out, uint32_t stage, uint32_t step,
     return find_tensor(out, &key) != NULL;
 }
 
+/* Takes the values, whatever it returns. */
+static int add_tensor(struct record_rank *out, const struct record_tensor *t)
+{
+    struct record_tensor *const grown =
+        realloc(out->tensor, (out->n_tensors + 1u) * sizeof(*grown));
+
+    if (!grown) {
+        free(t->data);
+        return FSDP_ERR_NOMEM;
+    }
+    out->tensor = grown;
+    out->tensor[out->n_tensors++] = *t;
+    return FSDP_OK;
+}
+
 int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
                     uint32_t step, uint32_t microbatch, uint32_t parameter,
                     uint64_t first, uint64_t n, uint32_t dtype,
@@ -386,7 +401,6 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
                               malloc(digits * sizeof(float) + 1),
                               dtype};
     struct record_tensor *known = find_tensor(out, &t);
-    struct record_tensor *grown;
     int status;
 
     if (!t.data) {
@@ -397,6 +411,11 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
         return FSDP_ERR_INVALID;
     }
     note_read(r, stage, device_data, n * fsdp_dtype_bytes(dtype));
+    if (out->unsampled && record_is_sampled(stage)) {
+        free(t.data); /* its place alone, for recorder_has */
+        t.data = NULL;
+        return known ? FSDP_OK : add_tensor(out, &t);
+    }
     status = d->copy(d->self, NULL, t.data, device_data,
                      n * fsdp_dtype_bytes(dtype));
     for (uint64_t i = digits; dtype != FSDP_DTYPE_F32 && i > 0; i--) {
@@ -416,14 +435,7 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
         free(t.data);
         return status;
     }
-    grown = realloc(out->tensor, (out->n_tensors + 1u) * sizeof(*grown));
-    if (!grown) {
-        free(t.data);
-        return FSDP_ERR_NOMEM;
-    }
-    out->tensor = grown;
-    out->tensor[out->n_tensors++] = t;
-    return FSDP_OK;
+    return add_tensor(out, &t);
 }
 
 void recorder_close(struct recorder *r)

@@ -26,6 +26,7 @@ struct supervise_job {
     uint32_t n_workers;   /* at a time; MPI: one */
     bool trace;           /* ranks leave traces in the case's folder */
     bool isolate;         /* ranks of the local world are (rank_limits.h) */
+    uint32_t sample;      /* ranks of which all is recorded; 0: all of them */
     const char *wrap;     /* NULL, or a program that workers run under */
     uint32_t debug;       /* a debugger on this rank + 1, in the first case that
                              has it; 0: on none */

@@ -169,6 +169,9 @@ static void make_command(struct supervised *w, struct command *c)
     if (job->isolate) {
         add(c, "--isolated", 0);
     }
+    if (job->sample) {
+        add_number(c, "--sample-ranks", job->sample);
+    }
     if (job->wrap) {
         add(c, "--wrapped", 0);
     }

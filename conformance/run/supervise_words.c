@@ -110,6 +110,33 @@ static void take_notice(struct supervised *w, const char *text)
     }
 }
 
+/* What SLURM says: "srun: error: node1: task 0: Segmentation fault", or with
+ * " (core dumped)" behind. The first one: srun then ends the others, and says
+ * of them that they were killed. */
+static void take_task(struct supervised *w, const char *text)
+{
+    static const char before[] = ": task ";
+    const char *task =
+        strncmp(text, "srun: error: ", 13) == 0 ? strstr(text, before) : NULL;
+    char *words = NULL;
+    unsigned long rank = 0;
+
+    if (task) {
+        rank = strtoul(task + sizeof(before) - 1, &words, 10);
+    }
+    if (!words || strncmp(words, ": ", 2) != 0) {
+        return;
+    }
+    for (int s = 1; s < 32 && w->named_signal == 0; s++) {
+        const char *name = strsignal(s);
+
+        if (name && strncmp(words + 2, name, strlen(name)) == 0) {
+            w->named = (uint32_t)rank;
+            w->named_signal = s;
+        }
+    }
+}
+
 /* A line that was printed, or what of it fits; with its case, if it has one,
  * and with its rank, if it is one's. */
 static void show_line(struct supervised *w, struct supervised_output *from)
@@ -121,6 +148,7 @@ static void show_line(struct supervised *w, struct supervised_output *from)
     from->n = 0;
     if (w->job->world == WORLD_MPI) {
         take_notice(w, from->text);
+        take_task(w, from->text);
     }
     make_plain(from->text);
     if (from->text[0] == '\0') {

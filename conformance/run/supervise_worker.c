@@ -79,7 +79,8 @@ static int account(struct supervised *w, const struct supervise_engine *said,
     const struct case_player player = {.engine = said->name,
                                        .version = said->version,
                                        .claims = claims,
-                                       .world = world_names[w->job->world]};
+                                       .world = world_names[w->job->world],
+                                       .sample = w->job->sample};
     char *rest = text;
 
     snprintf(text, sizeof(text), "%s", said->claims);

@@ -236,7 +236,8 @@ static int finish_record(struct worker *w, const struct run_case *c,
                                        w->ranks.refusal,
                                        w->weight,
                                        w->ranks.counted ? w->ranks.account
-                                                        : NULL};
+                                                        : NULL,
+                                       w->o->sample};
     int status = FSDP_OK;
 
     if (!is_written(w, c->ranks, ends)) {
@@ -274,6 +275,7 @@ static int run_case(struct worker *w, const struct run_case *c)
                           w->o->world == WORLD_LOCAL && !w->o->wrapped,
                       .own_process = w->o->world != WORLD_THREADS,
                       .loading = w->loading,
+                      .sample = w->o->sample,
                       .trace = w->o->trace};
     int status;
 

@@ -72,6 +72,7 @@ struct worker_options {
     bool wrapped;     /* in another program, whose memory is not the engine's */
     uint32_t debug;   /* the rank + 1 that waits for a debugger; 0: none */
     bool isolate;     /* ranks that are processes are (rank_limits.h) */
+    uint32_t sample;  /* ranks of which all is recorded; 0: all of them */
 };
 
 /* Runs the batch; returns an exit code. */

@@ -192,6 +192,11 @@ struct record_rank *compare_rank_to_spoil(struct record *r, uint32_t k)
     return !compare_rank(r, k) ? NULL : &r->rank[k];
 }
 
+bool compare_is_sampled(const struct record *r, uint32_t k)
+{
+    return !r->rank || k >= r->n_ranks || !r->rank[k].unsampled;
+}
+
 bool compare_ranks(const struct expect *e, const struct record *r,
                    bool (*check)(const struct expect *e,
                                  const struct record_rank *rank, uint32_t k,

@@ -110,6 +110,10 @@ uint32_t compare_recorded_steps(const struct expect *e);
 const struct record_rank *compare_rank(const struct record *r, uint32_t k);
 struct record_rank *compare_rank_to_spoil(struct record *r, uint32_t k);
 
+/* Whether rank k is to show whole parameters: all ranks are, unless the record
+ * is sampled. */
+bool compare_is_sampled(const struct record *r, uint32_t k);
+
 /* Calls `check` for every rank of the case. */
 bool compare_ranks(const struct expect *e, const struct record *r,
                    bool (*check)(const struct expect *e,
@@ -202,8 +206,9 @@ bool compare_parts(const struct expect *e, const struct record *r,
                                  struct finding *f),
                    struct finding *f);
 
-/* Calls `check` for every whole parameter on every rank and microbatch, for
- * steps [from, to): the form of local stages. Ignored and tied ones are not. */
+/* Calls `check` for every whole parameter on every rank and microbatch that is
+ * to show it, for steps [from, to): the form of local stages. Ignored and tied
+ * ones are not. */
 bool compare_whole(const struct expect *e, const struct record *r,
                    uint32_t from, uint32_t to,
                    bool (*check)(const struct expect *e, const struct record *r,

@@ -15,9 +15,17 @@ static bool each_rank_holds(const struct requirement *q, const struct expect *e,
 static bool each_rank_spoil(const struct requirement *q, const struct expect *e,
                             struct record *r)
 {
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+    for (uint32_t k = r->n_ranks; k > 0; k--) {
+        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
 
-    return rank && q->rank.spoil(e, rank);
+        if (rank && q->rank.spoil(e, rank)) {
+            return true;
+        }
+        if (!rank || !rank->unsampled) {
+            return false;
+        }
+    }
+    return false;
 }
 
 const struct requirement_check check_each_rank = {.holds = each_rank_holds,

@@ -115,6 +115,11 @@ static int put_header(FILE *f, const struct judge_result *r,
     set_text(o, "engine_version", r->engine_version, &status);
     set_text(o, "world", r->world, &status);
     set_text(o, "isolation", r->isolation, &status);
+    if (r->sampled.of > 0) {
+        set(o, "sampled", json_integer(r->sampled.ranks), &status);
+        set(o, "sampled_of", json_integer(r->sampled.of), &status);
+        set_text(o, "unasked", r->sampled.unasked, &status);
+    }
     for (uint32_t i = 0; i < r->n_claims; i++) {
         if (json_array_append_new(claims, text(r->claim[i])) != 0) {
             status = FSDP_ERR_NOMEM;

@@ -108,6 +108,17 @@ static bool take_reported(struct report_reader *p, const json_t *v)
            report_reader_refuse(p, "\"requirements\" is no list");
 }
 
+/* Of a sampled record, how much of it there was. */
+static bool take_sampled(struct report_reader *p, const json_t *line,
+                         struct judge_result *r)
+{
+    return !json_object_get(line, "sampled") ||
+           (number(p, line, "sampled", &r->sampled.ranks) &&
+            number(p, line, "sampled_of", &r->sampled.of) &&
+            report_reader_text(p, line, "unasked", r->sampled.unasked,
+                               sizeof(r->sampled.unasked)));
+}
+
 static bool take_header(struct report_reader *p, const json_t *line)
 {
     struct report_part_kept *part = p->part;
@@ -139,7 +150,8 @@ static bool take_header(struct report_reader *p, const json_t *line)
                               sizeof(r->engine_version)) &&
            report_reader_text(p, line, "world", r->world, sizeof(r->world)) &&
            report_reader_text(p, line, "isolation", r->isolation,
-                              sizeof(r->isolation));
+                              sizeof(r->isolation)) &&
+           take_sampled(p, line, r);
 }
 
 /* Room for one case more, of which nothing is known yet. */

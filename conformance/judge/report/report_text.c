@@ -347,6 +347,20 @@ static void put_isolation(FILE *f, const struct judge_result *r)
     }
 }
 
+/* What a sampled record does not show. */
+static void put_sampled(FILE *f, const struct judge_result *r)
+{
+    char unasked[REPORT_LINE_BYTES];
+
+    if (r->sampled.of > 0) {
+        (void)fprintf(f,
+                      "sampled: whole parameters of %" PRIu32 " of %" PRIu32
+                      " ranks; not asked, as it needs those of all: %s\n",
+                      r->sampled.ranks, r->sampled.of,
+                      report_printable(r->sampled.unasked, unasked));
+    }
+}
+
 static void put_drawn(FILE *f, const struct judge_result *r)
 {
     const struct judge_drawn *d = &r->drawn;
@@ -424,6 +438,7 @@ int report_text(const struct judge_result *r, const struct report_meta *meta,
     put_unknown_claims(out, r);
     put_evidence(out, r);
     put_isolation(out, r);
+    put_sampled(out, r);
     put_drawn(out, r);
     put_verdict(out, r);
     return fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;
