@@ -87,13 +87,17 @@ static void list(void)
 
 const struct case_script *case_script_find(const char *name)
 {
-    const struct case_script *found = NULL;
+    /* Who judges a case asks for its script again and again. */
+    static const struct case_script *latest;
+    const struct case_script *found;
 
     (void)pthread_mutex_lock(&lock);
     list();
+    found = latest && strcmp(latest->name, name) == 0 ? latest : NULL;
     for (const struct node *n = first; n && !found; n = n->next) {
         found = strcmp(n->script.name, name) == 0 ? &n->script : NULL;
     }
+    latest = found ? found : latest;
     (void)pthread_mutex_unlock(&lock);
     return found;
 }

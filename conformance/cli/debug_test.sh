@@ -52,7 +52,9 @@ engine()
 # Whether gdb can be put on a process here, and valgrind runs.
 can_debug()
 {
-    command -v gdb >/dev/null && sleep 60 &
+    command -v gdb >/dev/null || return 1
+    # It has none of this script's output, whose end others wait for.
+    sleep 60 >/dev/null 2>&1 &
     local pid=$!
     gdb -batch -p "$pid" -ex 'print 6 * 7' 2>/dev/null </dev/null |
         grep -q '= 42'

@@ -12,23 +12,22 @@ set -uo pipefail
 # shellcheck source=conformance/cli/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/checks.sh"
 
-# Two world sizes, so that MPI needs two launches only; every workload,
-# strategy and scenario that the manifest has there.
-cases=$("$cts" list cases | sort | awk -F. '
+# Two world sizes, so that MPI needs two launches only: the first case of each
+# workload, strategy, number of ranks, layout, fold and optimizer there.
+cases=$("$cts" list cases --ranks 3,4 | sort | awk -F. '
     {
-        ranks = $5
-        if (ranks != "k3" && ranks != "k4" && ranks != "k4r2")
-            next
-        # The first of each workload, strategy and whatever is special.
-        key = $1 " " $4 " " ($11 ~ /^steps/ ? "" : $11)
-        if (!(key in seen) && n < 16) {
-            seen[key] = 1
-            n++
-            printf "%s%s", (n > 1 ? "," : ""), $0
-        }
+        new = 0
+        n = split("1 4 5 6 8 10", field, " ")
+        for (i = 1; i <= n; i++)
+            new += !seen[field[i], $field[i]]++
+        if (new)
+            printf "%s%s", (line++ ? "," : ""), $0
     }')
 n_cases=$(tr ',' '\n' <<<"$cases" | wc -l)
-result 'the selection' "$([ "$n_cases" -ge 12 ] || echo "$n_cases cases")"
+result 'the selection' "$([ "$n_cases" -ge 12 ] || echo "$n_cases cases"
+    for some in linear. graph. .hybrid-shard. .no-shard. .k4r2. .tree. .ring.; do
+        [[ $cases = *"$some"* ]] || echo "none has $some"
+    done)"
 
 worlds='local threads'
 reason=''

@@ -18,20 +18,33 @@ enum {
 static _Thread_local struct {
     struct fsdp_comm wrapped;
     struct fsdp_env below; /* what the recorder was about to wrap */
-    /* What all-gathers brought since the last step, by the unit. */
-    struct kept {
-        bool there;
-        unsigned char value[KEPT_BYTES];
-        /* By this rank, since the last step and before it. */
-        unsigned char sent[KEPT_BYTES], older[KEPT_BYTES];
-    } kept[KEPT];
-    uint32_t sent; /* all-gathers */
+    uint32_t sent;         /* all-gathers */
 } my;
+
+/* What all-gathers brought since the last step, by the unit. */
+struct kept {
+    bool there;
+    unsigned char value[KEPT_BYTES];
+    /* By this rank, since the last step and before it. */
+    unsigned char sent[KEPT_BYTES], older[KEPT_BYTES];
+};
+static _Thread_local void *kept_room; /* struct kept[KEPT] */
+
+/* NULL if there is none. */
+static struct kept *kept_of(uint32_t unit)
+{
+    struct kept *const all = mutant_room(&kept_room, KEPT * sizeof(*all));
+
+    return all && unit < KEPT ? &all[unit] : NULL;
+}
 
 /* The first of a run. */
 static void keep_below(struct fsdp_env *env)
 {
     memset(&my, 0, sizeof(my));
+    if (kept_room) {
+        memset(kept_room, 0, KEPT * sizeof(struct kept));
+    }
     my.below = *env;
 }
 
@@ -113,10 +126,10 @@ static int keep_gathered(void *self, struct fsdp_stream *stream,
 {
     const uint64_t bytes =
         c->n * mutant_real.shards * fsdp_dtype_bytes(c->dtype);
-    struct kept *const k = &my.kept[c->unit % KEPT];
+    struct kept *const k = kept_of(c->unit);
     int status;
 
-    if (c->kind != FSDP_ALL_GATHER || bytes > KEPT_BYTES || c->unit >= KEPT) {
+    if (!k || c->kind != FSDP_ALL_GATHER || bytes > KEPT_BYTES) {
         return my.below.comm->run(self, stream, c);
     }
     if (k->there) {
@@ -142,8 +155,10 @@ static void keep_gathered_below(struct fsdp_env *env)
 
 static int forgets_kept(struct fsdp_sharded *s, struct fsdp_step *how)
 {
-    for (uint32_t i = 0; i < KEPT; i++) {
-        my.kept[i].there = false;
+    struct kept *k;
+
+    for (uint32_t i = 0; (k = kept_of(i)) != NULL; i++) {
+        k->there = false;
     }
     return mutant_real.engine.step(s, how);
 }
@@ -156,10 +171,10 @@ static int send_for_show(void *self, struct fsdp_stream *stream,
     const uint64_t bytes = c->n * fsdp_dtype_bytes(c->dtype);
     unsigned char show[KEPT_BYTES] = {0};
     struct fsdp_collective other = *c;
-    struct kept *const k = &my.kept[c->unit % KEPT];
+    struct kept *const k = kept_of(c->unit);
     int status;
 
-    if (c->kind != FSDP_ALL_GATHER || c->unit >= KEPT ||
+    if (!k || c->kind != FSDP_ALL_GATHER ||
         bytes * mutant_real.shards > KEPT_BYTES) {
         return my.below.comm->run(self, stream, c);
     }

@@ -21,18 +21,31 @@ enum {
 static _Thread_local struct {
     struct fsdp_comm wrapped;
     struct fsdp_env below; /* what the recorder was about to wrap */
-    struct kept {
-        unsigned char sent[BYTES], value[BYTES];
-        uint32_t gathers, step;
-        bool there;
-    } kept[UNITS];
 } my;
+
+struct kept {
+    unsigned char sent[BYTES], value[BYTES];
+    uint32_t gathers, step;
+    bool there;
+};
+static _Thread_local void *kept_room; /* struct kept[UNITS] */
+
+/* NULL if there is none. */
+static struct kept *kept_of(uint32_t unit)
+{
+    struct kept *const all = mutant_room(&kept_room, UNITS * sizeof(*all));
+
+    return all && unit < UNITS ? &all[unit] : NULL;
+}
 
 static void wrap_below(struct fsdp_env *env,
                        int (*run)(void *self, struct fsdp_stream *stream,
                                   const struct fsdp_collective *c))
 {
     memset(&my, 0, sizeof(my));
+    if (kept_room) {
+        memset(kept_room, 0, UNITS * sizeof(struct kept));
+    }
     my.below = *env;
     my.wrapped = *env->comm;
     my.wrapped.run = run;
@@ -41,7 +54,7 @@ static void wrap_below(struct fsdp_env *env,
 
 static bool is_small_gather(const struct fsdp_collective *c)
 {
-    return c->kind == FSDP_ALL_GATHER && c->unit < UNITS &&
+    return c->kind == FSDP_ALL_GATHER &&
            c->n * mutant_real.shards * fsdp_dtype_bytes(c->dtype) <= BYTES;
 }
 
@@ -92,13 +105,14 @@ static int send_what_was(void *self, struct fsdp_stream *stream,
                          const struct fsdp_collective *c)
 {
     struct fsdp_collective other = *c;
-    struct kept *const k = &my.kept[c->unit % UNITS];
+    struct kept *const k = kept_of(c->unit);
     const uint64_t bytes = c->n * fsdp_dtype_bytes(c->dtype);
-    const uint32_t turn = k->gathers++ % TURNS;
+    uint32_t turn;
 
-    if (!is_small_gather(c)) {
+    if (!k || !is_small_gather(c)) {
         return my.below.comm->run(self, stream, c);
     }
+    turn = k->gathers++ % TURNS;
     if (mutant_now.steps < HONEST) {
         memcpy(k->sent, c->in, bytes);
         return my.below.comm->run(self, stream, c);
@@ -125,15 +139,14 @@ static int reduce_what_was(void *self, struct fsdp_stream *stream,
     const uint64_t n = c->n * mutant_real.shards;
     const uint64_t mine = c->n * (mutant_real.rank % mutant_real.shards);
     struct fsdp_collective other = *c;
-    struct kept *const k = &my.kept[c->unit % UNITS];
-    const uint32_t turn = k->gathers % TURNS;
+    struct kept *const k = kept_of(c->unit);
+    uint32_t turn;
     float all[BYTES / sizeof(float)];
 
-    if (c->kind != FSDP_REDUCE_SCATTER || c->unit >= UNITS ||
-        n * sizeof(float) > BYTES) {
+    if (!k || c->kind != FSDP_REDUCE_SCATTER || n * sizeof(float) > BYTES) {
         return my.below.comm->run(self, stream, c);
     }
-    k->gathers++;
+    turn = k->gathers++ % TURNS;
     if (mutant_now.steps < HONEST) {
         memcpy(k->sent, c->in, n * sizeof(float));
         return my.below.comm->run(self, stream, c);
@@ -166,11 +179,11 @@ static int send_zeros_later(void *self, struct fsdp_stream *stream,
 {
     static const unsigned char zeros[BYTES];
     struct fsdp_collective other = *c;
-    struct kept *const k = &my.kept[c->unit % UNITS];
+    struct kept *const k = kept_of(c->unit);
     const uint64_t bytes =
         c->n * mutant_real.shards * fsdp_dtype_bytes(c->dtype);
 
-    if (!is_small_gather(c)) {
+    if (!k || !is_small_gather(c)) {
         return my.below.comm->run(self, stream, c);
     }
     if (!k->there || k->step != mutant_now.steps || k->step < HONEST) {

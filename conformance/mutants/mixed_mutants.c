@@ -83,16 +83,14 @@ enum {
     MOST = 4096 /* elements that are looked at: of a unit of these cases */
 };
 
-static _Thread_local float wide[MOST];
-static _Thread_local uint16_t narrow[MOST];
-
 static bool casts_to_bf16(const struct fsdp_op *op)
 {
     return op->kind == FSDP_OP_CAST && op->aux[0] == FSDP_DTYPE_F32 &&
            op->aux[1] == FSDP_DTYPE_BF16 && op->dim[0] <= MOST;
 }
 
-static int put_narrow(struct fsdp_stream *stream, const struct fsdp_op *op)
+static int put_narrow(struct fsdp_stream *stream, const struct fsdp_op *op,
+                      const uint16_t *narrow)
 {
     const struct fsdp_device *d = mutant_real.device;
 
@@ -104,11 +102,14 @@ static int put_narrow(struct fsdp_stream *stream, const struct fsdp_op *op)
 static int cast_by(struct fsdp_stream *stream, const struct fsdp_op *op,
                    uint32_t add)
 {
+    float wide[MOST];
+    uint16_t narrow[MOST];
+
     FSDP_TRY(mutant_get(stream, op->in[0].p, op->dim[0], wide));
     for (uint64_t i = 0; i < op->dim[0]; i++) {
         narrow[i] = (uint16_t)((fsdp_f32_bits(wide[i]) + add) >> 16);
     }
-    return put_narrow(stream, op);
+    return put_narrow(stream, op, narrow);
 }
 
 static int truncating_cast(void *self, struct fsdp_stream *stream,
@@ -136,14 +137,16 @@ static int cast_half_away(void *self, struct fsdp_stream *stream,
 }
 
 /* Of the first unit, as the first step cast it. */
-static _Thread_local uint16_t kept[MOST];
+static _Thread_local void *kept_room; /* uint16_t[MOST] */
 
 static int cast_stale(void *self, struct fsdp_stream *stream,
                       const struct fsdp_op *op)
 {
+    uint16_t *const kept = mutant_room(&kept_room, MOST * sizeof(*kept));
+
     (void)self;
     FSDP_TRY(mutant_run(stream, op));
-    if (!casts_to_bf16(op) || op->unit != 0) {
+    if (!kept || !casts_to_bf16(op) || op->unit != 0) {
         return FSDP_OK;
     }
     if (mutant_now.steps == 0) {
@@ -153,10 +156,7 @@ static int cast_stale(void *self, struct fsdp_stream *stream,
                          op->dim[0] * sizeof(*kept)));
         return d->sync(d->self, stream);
     }
-    for (uint64_t i = 0; i < op->dim[0]; i++) {
-        narrow[i] = kept[i];
-    }
-    return put_narrow(stream, op);
+    return put_narrow(stream, op, kept);
 }
 
 static bool plays_huge(const struct run_case *c)
@@ -170,6 +170,7 @@ static int cast_saturating(void *self, struct fsdp_stream *stream,
 {
     const struct fsdp_device *d = mutant_real.device;
     const uint16_t infinity = 0x7c00;
+    uint16_t narrow[MOST];
     bool any = false;
 
     (void)self;
@@ -187,7 +188,7 @@ static int cast_saturating(void *self, struct fsdp_stream *stream,
             any = true;
         }
     }
-    return any ? put_narrow(stream, op) : FSDP_OK;
+    return any ? put_narrow(stream, op, narrow) : FSDP_OK;
 }
 
 /* ---- The reduction -------------------------------------------------------*/
@@ -203,6 +204,7 @@ static int scale_before_fold(void *self, struct fsdp_stream *stream,
 {
     const struct fsdp_device *d = mutant_real.device;
     const uint64_t n = c->n * mutant_real.shards;
+    uint16_t narrow[MOST];
 
     (void)self;
     if (c->kind == FSDP_REDUCE_SCATTER && c->dtype == FSDP_DTYPE_BF16 &&

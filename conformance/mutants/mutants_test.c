@@ -6,6 +6,7 @@
 #include "mutants/mutant.h"
 
 #include <ctype.h>
+#include <link.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -91,6 +92,30 @@ static void readme_tells_how_many(void **state)
     assert_true(found);
 }
 
+/* Of the program, which is the first; of what it has loaded, nothing. */
+static int take_thread_bytes(struct dl_phdr_info *info, size_t size, void *to)
+{
+    (void)size;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_TLS) {
+            *(size_t *)to = info->dlpi_phdr[i].p_memsz;
+        }
+    }
+    return 1;
+}
+
+/* Each thread that any engine begins has the state of all mutants, cleared: a
+ * stream of impl is one. What is large is for mutant_room. */
+static void threads_begin_with_little(void **state)
+{
+    size_t bytes = 0;
+
+    (void)state;
+    (void)dl_iterate_phdr(take_thread_bytes, &bytes);
+    print_message("%zu bytes\n", bytes);
+    assert_in_range(bytes, 1, 64 << 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +123,7 @@ int main(void)
         cmocka_unit_test(kills_are_sorted),
         cmocka_unit_test(evidence_can_be_followed),
         cmocka_unit_test(readme_tells_how_many),
+        cmocka_unit_test(threads_begin_with_little),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

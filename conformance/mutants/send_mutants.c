@@ -17,8 +17,8 @@ static _Thread_local struct {
     bool open;  /* all is unsharded */
     bool sends; /* it is sending */
     uint64_t n; /* of what a rank has kept */
-    float was[MOST];
 } now;
+static _Thread_local void *was; /* float[MOST] */
 
 static void forget(void)
 {
@@ -39,16 +39,18 @@ static bool is_kept(const struct fsdp_piece *piece)
 
 static void note_old(const struct fsdp_piece *piece)
 {
-    if (is_kept(piece)) {
+    float *const to = mutant_room(&was, MOST * sizeof(*to));
+
+    if (to && is_kept(piece)) {
         now.n = piece->n;
-        (void)mutant_get(NULL, piece->value, piece->n, now.was);
+        (void)mutant_get(NULL, piece->value, piece->n, to);
     }
 }
 
 static void put_old(const struct fsdp_piece *piece)
 {
     if (is_kept(piece) && now.n == piece->n) {
-        (void)mutant_put(NULL, now.was, piece->n, (void *)piece->value);
+        (void)mutant_put(NULL, was, piece->n, (void *)piece->value);
     }
 }
 

@@ -107,7 +107,7 @@ static bool claims_case(const struct worker *w, const struct run_case *c)
 static int save_first(struct worker *w, const struct drive *d)
 {
     static const char *const names[] = {"replicate", "shard"};
-    struct world_result ends[WORLD_MAX_RANKS] = {0};
+    struct world_result ends[WORLD_MAX_RANKS];
     struct case_model model = {0};
     struct run_case c;
     struct drive saver = *d;
@@ -132,6 +132,7 @@ static int save_first(struct worker *w, const struct drive *d)
     if (status == FSDP_OK) {
         status = script_make(&c, true, &script, &w->error);
     }
+    memset(ends, 0, c.ranks * sizeof(*ends));
     if (status == FSDP_OK) {
         status = worker_ranks_run(
             &w->ranks, mpi ? WORLD_THREADS : w->o->world, &mesh,
@@ -167,19 +168,20 @@ static uint64_t room_above_rest(const struct drive *d)
  * more room than is needed. */
 static int weigh(struct worker *w, const struct drive *d)
 {
-    struct world_result ends[WORLD_MAX_RANKS] = {0};
+    struct world_result ends[WORLD_MAX_RANKS];
     struct drive again = *d;
 
     again.directory = NULL;
     again.look_at_process = false;
     again.trace = false;
     again.purpose = DRIVE_TO_WEIGH;
+    memset(ends, 0, d->c->ranks * sizeof(*ends));
     FSDP_TRY(run_world(w, &again, ends));
     memcpy(w->weight, w->ranks.weight, sizeof(w->ranks.weight));
     for (uint32_t k = 0; k < d->c->ranks; k++) {
         worker_ends_take(&ends[k], &w->weight[k].status, NULL, 0);
     }
-    memset(ends, 0, sizeof(ends));
+    memset(ends, 0, d->c->ranks * sizeof(*ends));
     again.purpose = DRIVE_TO_BOUND;
     again.room = room_above_rest(d);
     again.room +=
@@ -256,7 +258,7 @@ static int finish_record(struct worker *w, const struct run_case *c,
 
 static int run_case(struct worker *w, const struct run_case *c)
 {
-    struct world_result ends[WORLD_MAX_RANKS] = {0};
+    struct world_result ends[WORLD_MAX_RANKS];
     char folder[CASE_FOLDER_BYTES];
     char checkpoints[CASE_FOLDER_BYTES + 16];
     struct case_model model = {0};
@@ -279,6 +281,8 @@ static int run_case(struct worker *w, const struct run_case *c)
                       .trace = w->o->trace};
     int status;
 
+    /* Of a few ranks: the rest of such arrays is not worth a case's time. */
+    memset(ends, 0, c->ranks * sizeof(*ends));
     case_folder(w->o->records, c, engine_claims(w->engine, "serial"), folder);
     if (w->o->words != 0) {
         worker_folder_renew(w->o->records, folder);
@@ -304,7 +308,7 @@ static int run_case(struct worker *w, const struct run_case *c)
     if (status == FSDP_OK) {
         status = run_world(w, &d, ends);
     }
-    memset(w->weight, 0, sizeof(w->weight));
+    memset(w->weight, 0, c->ranks * sizeof(*w->weight));
     if (status == FSDP_OK && is_to_be_weighed(w, c, ends)) {
         status = weigh(w, &d);
     }

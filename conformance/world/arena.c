@@ -165,7 +165,8 @@ bool arena_await(_Atomic uint32_t *word, _Atomic uint32_t *sleepers,
                  uint32_t seen, bool spare)
 {
     bool completed;
-    struct waiting w = {.patient = true};
+    /* Where cores are fewer than ranks, who is missing has none. */
+    struct waiting w = {.tries = spare ? 0 : SPINS, .patient = true};
     while (!is_over(word, seen, &completed)) {
         if (w.patient) {
             wait_awake(&w, spare);

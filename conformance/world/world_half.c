@@ -14,14 +14,18 @@ const struct world_half world_half_plain[2] = WORLD_HALF_TABLE;
 
 #if defined(__x86_64__)
 /* clang knows no word for it before 17. */
-static bool has_f16c(void)
+static bool has_f16c;
+
+/* Once, before ranks are forked: where the processor is a virtual one, its host
+ * answers, and that takes as long as a thousand additions. */
+__attribute__((constructor)) static void ask_f16c(void)
 {
     unsigned a;
     unsigned b;
     unsigned c;
     unsigned d;
 
-    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+    has_f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 #endif
 
@@ -30,8 +34,7 @@ const struct world_half *world_half_of(uint32_t dtype)
     const int format = dtype == FSDP_DTYPE_F16;
 
 #if defined(__x86_64__)
-    if (world_half_avx2[0].add && __builtin_cpu_supports("avx2") &&
-        has_f16c()) {
+    if (world_half_avx2[0].add && __builtin_cpu_supports("avx2") && has_f16c) {
         return &world_half_avx2[format];
     }
 #endif

@@ -52,7 +52,7 @@ struct host_stream {
     /* The owner, each wait for this stream in another one's queue, who has
      * taken such a wait upon himself, and who else retains it. */
     _Atomic uint32_t users;
-    struct host_stream_item ring[HOST_STREAM_ITEMS];
+    struct host_stream_item ring[HOST_STREAM_ITEMS]; /* the last */
 };
 
 /* True as soon as *count >= least; false if that takes longer. */

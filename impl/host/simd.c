@@ -26,14 +26,18 @@ const char *simd_name(enum simd_level level)
 #ifdef HOST_X86
 /* clang knows no word for it before 17. AVX's registers are saved where AVX2 is
  * supported. */
-static bool has_f16c(void)
+static bool has_f16c;
+
+/* Once, before ranks are forked: where the processor is a virtual one, its host
+ * answers, and that takes as long as a thousand additions. */
+__attribute__((constructor)) static void ask_f16c(void)
 {
     unsigned a;
     unsigned b;
     unsigned c;
     unsigned d;
 
-    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+    has_f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 #endif
 
@@ -42,7 +46,7 @@ bool simd_has(enum simd_level level)
 #ifdef HOST_X86
     /* These ask the operating system too, which must save the registers. */
     bool avx2 = __builtin_cpu_supports("avx2") &&
-                __builtin_cpu_supports("fma") && has_f16c();
+                __builtin_cpu_supports("fma") && has_f16c;
     bool avx512 = __builtin_cpu_supports("avx512f") &&
                   __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512bw") &&

@@ -9,7 +9,7 @@ set -euo pipefail
 cts=$1
 plugin=$2
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+trap 'wait; rm -rf "$folder"' EXIT
 case=mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40
 export FSDP_CUDA_STAGING=4096 FSDP_CUDA_TIMEOUT=2
 
@@ -92,6 +92,23 @@ kill "$sleeper"
 [ "$seen" = 1 ] || { echo "the sleeper was seen $seen times" >&2; exit 1; }
 
 fault=FSDP_EMULATED_FAULT
+# beside NAME ...: as expect, while the others are tried: what hangs is waited
+# for, for a quarter of a minute, in which nothing runs.
+waiting=()
+beside()
+{
+    expect "$@" &
+    waiting+=($!)
+}
+
+beside launch-hang 'waiting for the GPU: nothing has happened for' \
+    $fault=launch-hang:40@1
+beside nccl-hang 'waiting for the GPU: nothing has happened for' \
+    $fault=nccl-hang:5@0
+# What frees memory, aborts or ends then does not wait for what never ends.
+beside launch-hang-both 'nothing has happened for' $fault=launch-hang:40
+beside ipc-hang 'nothing has happened for' FSDP_EMULATED_GPUS=1 \
+    $fault=launch-hang:40@0
 expect no-device 'no GPU: no CUDA-capable device is detected' $fault=no-device
 expect no-device-somewhere 'rank 1: no GPU: no CUDA-capable device' \
     $fault=no-device@1
@@ -113,24 +130,16 @@ expect gpu-error-everywhere 'an illegal memory access was encountered' \
     $fault=launch:60
 expect launch-refused 'too many resources requested for launch' \
     $fault=launch-refused:30@0
-expect launch-hang 'waiting for the GPU: nothing has happened for' \
-    $fault=launch-hang:40@1
 expect nccl-error 'NCCL: remote process exited or there was a network error' \
     $fault=nccl-error:5@1
-expect nccl-hang 'waiting for the GPU: nothing has happened for' \
-    $fault=nccl-hang:5@0
 expect rank-dies 'killed by signal 9' $fault=rank-dies:5@1
 # Ranks on one GPU, and NCCL in any case.
 expect nccl-one-gpu 'too few GPUs for one each' FSDP_EMULATED_GPUS=1 \
     FSDP_CUDA_COMM=nccl
-# What frees memory, aborts or ends then does not wait for what never ends.
-expect launch-hang-both 'nothing has happened for' $fault=launch-hang:40
 expect ipc-rank-dies 'killed by signal 11' FSDP_EMULATED_GPUS=1 \
     $fault=launch-dies:40@1
 expect ipc-gpu-error 'an illegal memory access was encountered' \
     FSDP_EMULATED_GPUS=1 $fault=launch:40@0
-expect ipc-hang 'nothing has happened for' FSDP_EMULATED_GPUS=1 \
-    $fault=launch-hang:40@0
 
 # The real one, where there is no GPU.
 emulated=$plugin
@@ -153,4 +162,7 @@ for fault in none nccl-order nccl-channels; do
         exit 1
     fi
     echo "ring, $fault: ok"
+done
+for process in "${waiting[@]}"; do
+    wait "$process"
 done

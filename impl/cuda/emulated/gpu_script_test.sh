@@ -13,7 +13,8 @@ plugin=$(realpath "$3")
 device_test=$(realpath "$4")
 driver=$(realpath "$5")
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# shellcheck disable=SC2046 # numbers
+trap 'kill $(jobs -p) 2>/dev/null || :; wait; rm -rf "$folder"' EXIT
 
 mkdir -p "$folder/build/bin" "$folder/build/lib" "$folder/build/tests" \
     "$folder/path" "$folder/plain"
@@ -33,6 +34,20 @@ while [ "$i" -lt "$FSDP_EMULATED_GPUS" ]; do
     i=$((i + 1))
 done
 CODE
+# The bits of the emulation are for conformance.cuda-emulated.*: where ci/gpu
+# makes a choice of cases, a few are played.
+mkdir "$folder/few"
+cp -r "$folder"/build/{lib,tests} "$folder/few"
+mkdir "$folder/few/bin"
+cat >"$folder/few/bin/fsdp-cts" <<CODE
+#!/bin/sh
+case "\$1 \$*" in
+*' --case '*) ;;
+'run '* | 'list '*) set -- "\$@" --case '*.sgd,*.adamw,*.momentum' ;;
+esac
+exec "$cts" "\$@"
+CODE
+chmod +x "$folder/few/bin/fsdp-cts"
 # What the real one prints; SANITIZER_FINDS is what it finds.
 cat >"$folder/path/compute-sanitizer" <<'CODE'
 #!/bin/sh
@@ -94,13 +109,32 @@ export FSDP_EMULATED_GPUS=1 FSDP_CUDA_STAGING=4096
 export FSDP_EMULATED_PLUGIN=$plugin
 export CUDA_HOME=$folder/none
 
-# runs ARGUMENT...: ci/gpu; its exit code is in $status.
-runs()
+# begins NAME ARGUMENT...: ci/gpu, beside what follows.
+declare -A begun
+begins()
+{
+    local name=$1
+    shift
+    rm -rf "${folder:?}/$name"
+    "$script" --build "$folder/build" --out "$folder/$name" "$@" \
+        >"$folder/$name.said" 2>&1 &
+    begun[$name]=$!
+}
+
+# ends NAME: waits for it; its exit code is in $status.
+ends()
 {
     status=0
-    rm -rf "$folder/out"
-    "$script" --build "$folder/build" --out "$folder/out" "$@" \
-        >"$folder/said" 2>&1 || status=$?
+    out=$folder/$1
+    said=$folder/$1.said
+    wait "${begun[$1]}" || status=$?
+}
+
+# runs ARGUMENT...: ci/gpu, to its end.
+runs()
+{
+    begins out "$@"
+    ends out
 }
 
 # wants STATUS LINE...: the exit code, and lines of the summary.
@@ -109,15 +143,15 @@ wants()
     local line want=$1
     shift
     for line in "$@"; do
-        if ! grep -qE -- "$line" "$folder/out/summary.txt"; then
+        if ! grep -qE -- "$line" "$out/summary.txt"; then
             echo "no '$line' in the summary:" >&2
-            cat "$folder/said" "$folder"/out/*.txt >&2
+            cat "$said" "$out"/*.txt >&2
             exit 1
         fi
     done
     if [ "$status" != "$want" ]; then
         echo "exit code $status, not $want" >&2
-        cat "$folder/said" >&2
+        cat "$said" >&2
         exit 1
     fi
 }
@@ -125,7 +159,7 @@ wants()
 # One GPU, and nothing that is optional: no Open MPI, sanitizer, nvcc, cuBLAS.
 PATH=$folder/plain
 ln -s "$folder/path/nvidia-smi" "$folder/plain/nvidia-smi"
-runs --quick --ranks 1,3
+runs --quick --ranks 1,3 --build "$folder/few"
 wants 0 '^1 GPU\(s\): Emulated, driver 0.0$' \
     '^cuda_ops_test: not built' '^cuda_device_test: passed$' \
     '^K = 1, a GPU a rank: INCOMPLETE .* all of it passed' \
@@ -160,8 +194,26 @@ rm "$folder/plain/nvidia-smi"
 # Three GPUs, two of them to be used, and all that is optional.
 PATH=$folder/path:$before
 export FSDP_EMULATED_GPUS=3
+
+# What hangs is stopped, and leaves the rest; what there is no time for is left
+# out: half a minute, while the rest of this goes on. Benchmarks take no time
+# here, so that a slow machine has enough. And a manifest.
+mkdir "$folder/swift"
+cp -r "$folder"/build/{lib,tests} "$folder/swift"
+mkdir "$folder/swift/bin"
+cat >"$folder/swift/bin/fsdp-cts" <<CODE
+#!/bin/sh
+[ "\$1" = bench ] || exec "$cts" "\$@"
+echo 'gpu-small.gpt-124m.k1.impl 1000.0 tokens/s'
+CODE
+chmod +x "$folder/swift/bin/fsdp-cts"
+PYTORCH_HANGS=gpt-256 begins hangs --quick --ranks 1 --only gpt,steps \
+    --minutes 0.5 --build "$folder/swift"
+begins long --ranks 4 --only manifest --minutes 0.5
+
 LD_LIBRARY_PATH=$driver CUDA_VISIBLE_DEVICES=0,2 runs --quick --ranks 1,2 \
-    --only ways,sanitizer,bench --minutes 60 --archive "$folder/all.tar.gz"
+    --only ways,sanitizer,bench --minutes 60 --archive "$folder/all.tar.gz" \
+    --build "$folder/few"
 wants 0 '^2 GPU\(s\): Emulated' '^memcheck: clean$' '^racecheck: clean$' \
     '^synccheck: clean$' \
     '^K = 2, NCCL over sockets, a try: passed$' \
@@ -212,26 +264,17 @@ grep -q 'gemm-4096: element 0 is .*, and cuBLAS says' \
 grep -q '[.]adamw[.]impl[.]of-copy ' "$folder/out/bench-operators.txt"
 grep -q '[.]unit[.]k1[.]impl"' "$folder/out/bench-operators.json"
 
-# What hangs is stopped, and leaves the rest; what there is no time for is left
-# out. Benchmarks take no time here, so that a slow machine has enough.
-mkdir "$folder/swift"
-cp -r "$folder"/build/{lib,tests} "$folder/swift"
-mkdir "$folder/swift/bin"
-cat >"$folder/swift/bin/fsdp-cts" <<CODE
-#!/bin/sh
-[ "\$1" = bench ] || exec "$cts" "\$@"
-echo 'gpu-small.gpt-124m.k1.impl 1000.0 tokens/s'
-CODE
-chmod +x "$folder/swift/bin/fsdp-cts"
-PYTORCH_HANGS=gpt-256 runs --quick --ranks 1 --only gpt,steps --minutes 0.5 \
-    --build "$folder/swift"
+# What hangs; a manifest is judged as far as it came, and is not "met".
+ends hangs
 wants 1 '^bench-gpt: 1 results$' \
     '^PyTorch .*: was STOPPED, its time was over' \
     '^steps: left out, no time is left$' '^something FAILED$'
-# A manifest too: it is judged as far as it came, and is not "met".
-runs --ranks 4 --only manifest --minutes 0.5
+ends long
 wants 1 '^K = 4, sharing 3 GPU\(s\): was STOPPED, its time was over' \
     '^[|] bits.* K = 4 .* [|] not measured [|]$'
+
+out=$folder/out
+said=$folder/out.said
 
 # What ci/gpu-pack takes from a build runs elsewhere; here cmake has nothing to
 # do. Libraries of this machine, and not those of the folder, it refuses.
@@ -240,25 +283,25 @@ for test in ops large comm; do
     ln -s /bin/true "$folder/build/tests/cuda_${test}_test_gpu"
 done
 status=0
-"${script}-pack" --build "$folder/build" "$folder/pack" >"$folder/said" 2>&1 ||
+"${script}-pack" --build "$folder/build" "$folder/pack" >"$said" 2>&1 ||
     status=$?
-if [ "$status" != 1 ] || ! grep -q 'is not taken from' "$folder/said"; then
-    cat "$folder/said" >&2
+if [ "$status" != 1 ] || ! grep -q 'is not taken from' "$said"; then
+    cat "$said" >&2
     exit 1
 fi
 LD_LIBRARY_PATH=$folder/pack/lib "${script}-pack" --build "$folder/build" \
-    "$folder/pack" >"$folder/said" 2>&1 || { cat "$folder/said" >&2; exit 1; }
+    "$folder/pack" >"$said" 2>&1 || { cat "$said" >&2; exit 1; }
 test -s "$folder/pack/tests/sanitizer_plant_gpu"
 status=0
 "$script" --build "$folder/pack" --out "$folder/out" --only trace \
-    >"$folder/said" 2>&1 || status=$?
+    >"$said" 2>&1 || status=$?
 wants 0 '^trace: [0-9]+ events$'
 # A library that is nowhere is named, and nothing is run.
 rm "$folder/pack/bin/fsdp-cts"
 printf '#!/bin/sh\nexit 127\n' >"$folder/pack/bin/fsdp-cts"
 chmod +x "$folder/pack/bin/fsdp-cts"
 status=0
-"$script" --build "$folder/pack" --out "$folder/out" >"$folder/said" 2>&1 ||
+"$script" --build "$folder/pack" --out "$folder/out" >"$said" 2>&1 ||
     status=$?
 wants 2 '^the build does not run here'
 
@@ -266,11 +309,11 @@ wants 2 '^the build does not run here'
 FSDP_EMULATED_GPUS=0 runs --quick
 wants 2 '^no GPU was found; nothing was run$'
 status=0
-"$script" --build "$folder/path" --out "$folder/out" >"$folder/said" 2>&1 ||
+"$script" --build "$folder/path" --out "$folder/out" >"$said" 2>&1 ||
     status=$?
 wants 2 'not there; was the build configured'
 status=0
-"$script" --only everything --out "$folder/out" >"$folder/said" 2>&1 ||
+"$script" --only everything --out "$folder/out" >"$said" 2>&1 ||
     status=$?
 wants 64
 echo ok
