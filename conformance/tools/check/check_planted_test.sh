@@ -20,6 +20,8 @@ planted three-ranks 0 CONFORMANT --ranks 3
 planted lora 0 own.frozen-still
 planted microbatches 0 'of 3 microbatches'
 planted bf16 0 'computed in bf16, reduced in f32'
+planted bf16-microbatches 0 'of 3 microbatches, computed in bf16'
+planted fsdp1-bf16-microbatches 0 'of 3 microbatches, computed in bf16'
 planted bf16-both 0 'computed in bf16, reduced in bf16'
 planted reduce-bf16 0 'computed in f32, reduced in bf16'
 planted ddp 0 'under ddp'

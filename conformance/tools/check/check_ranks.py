@@ -160,6 +160,17 @@ class Sharded:
         player.show_states("loaded", last, pieces, optimizer)
 
 
+def first_is_widened():
+    """Whether this release of fully_shard does what Unsharded.widen says.
+    Others widen what autograd has added up."""
+    try:
+        from torch.distributed.fsdp._fully_shard import _fsdp_param_group
+    except ImportError:
+        return False
+    return hasattr(_fsdp_param_group.FSDPParamGroup,
+                   "_set_unsharded_grad_dtypes")
+
+
 def check_kind(function, made, kind):
     if not isinstance(made, kind):
         raise BadModel(f"{function}() returned {type(made).__name__}, not a "
@@ -211,6 +222,8 @@ class Unsharded:
         # computed them; FSDP2 adds up in the dtype in which it reduces.
         self.pending = DTYPE[task.compute if self.ranks.wrapper().startswith(
             "fsdp1") else task.reduce]
+        self.widens = (self.ranks.wrapper(), task.compute, task.reduce) == \
+            ("fully_shard", "bf16", "f32") and first_is_widened()
         self.watch()
         self.pieces = self.same_pieces()
         for number, group in alone.held(self.optimizer):
@@ -329,6 +342,16 @@ class Unsharded:
                 if p.requires_grad:
                     p.grad_dtype = dtype
 
+    def widen(self, last, pending):
+        """Where fully_shard adds microbatches up in a wider dtype than it
+        computes in, the first gradient that a parameter keeps for a later
+        microbatch is handed over in the wider one: each use is widened before
+        they are added up."""
+        if self.widens:
+            for p, w in enumerate(self.computes):
+                if w.requires_grad:
+                    w.grad_dtype = None if last or p in pending else self.wire
+
     def cast(self, to):
         """Puts other tensors in the places of the parameters."""
         number = {id(p): i for i, p in enumerate(self.computes)}
@@ -366,6 +389,7 @@ class Unsharded:
             pending = {}
             self.enter(rank)
             for b in range(task.microbatches):
+                self.widen(b == task.microbatches - 1, pending)
                 player.one_pass(self.model, step, b, rank,
                                 torch.Tensor.backward)
                 for p, g in player.gradient.items():

@@ -30,8 +30,13 @@ static const char custom[] =
 static void make_report(char *out, size_t room)
 {
     int n = snprintf(out, room,
-                     "{\"type\":\"header\",\"report\":2,\"engine\":\"ref\","
-                     "\"claims\":[]}\n"
+                     "{\"type\":\"header\",\"report\":2,\"suite\":\"0.1.0\","
+                     "\"dirty\":false,"
+                     "\"compiler\":\"12\",\"engine\":\"ref\","
+                     "\"engine_version\":\"1\",\"world\":\"local\","
+                     "\"isolation\":\"limits\",\"claims\":[],"
+                     "\"requirements\":[\"num.curve\"],"
+                     "\"records\":\"r\",\"started\":1}\n"
                      "{\"type\":\"case\",\"case\":\"a.b\"}\n"
                      "{\"type\":\"figures\",\"case\":\"a.b\",\"steps\":4,"
                      "\"figures\":{");

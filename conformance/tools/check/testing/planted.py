@@ -23,9 +23,9 @@ PLANTED = os.environ.get("PLANTED", "nothing")
 FSDP1 = PLANTED.startswith("fsdp1-")
 PLANTED = PLANTED.removeprefix("fsdp1-")
 STEPS = 2
-if PLANTED == "microbatches":
+if PLANTED in ("microbatches", "bf16-microbatches"):
     MICROBATCHES = 3
-if PLANTED in ("bf16", "bf16-both"):
+if PLANTED in ("bf16", "bf16-both", "bf16-microbatches"):
     COMPUTE = "bf16"
 if PLANTED in ("bf16-both", "reduce-bf16"):
     REDUCE = "bf16"
@@ -131,8 +131,8 @@ def shard(model):
     if PLANTED == "reduce-bf16":
         policy = {"mp_policy": MixedPrecisionPolicy(
             reduce_dtype=torch.bfloat16)}
-    if PLANTED in ("bf16", "bf16-both"):
-        reduce = torch.float32 if PLANTED == "bf16" else torch.bfloat16
+    if PLANTED in ("bf16", "bf16-both", "bf16-microbatches"):
+        reduce = torch.bfloat16 if PLANTED == "bf16-both" else torch.float32
         policy = {"mp_policy": MixedPrecisionPolicy(
             param_dtype=torch.bfloat16, reduce_dtype=reduce)}
     if PLANTED == "ddp":
@@ -170,7 +170,7 @@ def shard(model):
 def shard_flat(model):
     """By FSDP1, which has original parameters unless that is the fault."""
     policy = None
-    if PLANTED == "bf16":
+    if PLANTED in ("bf16", "bf16-microbatches"):
         policy = MixedPrecision(param_dtype=torch.bfloat16,
                                 reduce_dtype=torch.float32)
 
