@@ -177,12 +177,10 @@ void ref_checkpoints_release(struct fsdp_sharded *s)
 {
     struct ref_checkpoints *c = s->checkpoints;
 
-    if (c) {
-        checkpoint_drop(c->saving);
-        checkpoint_kept_release(&c->kept);
-        release_tables(c);
-        free(c);
-    }
+    checkpoint_drop(c->saving);
+    checkpoint_kept_release(&c->kept);
+    release_tables(c);
+    free(c);
     s->checkpoints = NULL;
 }
 

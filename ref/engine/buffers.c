@@ -115,7 +115,7 @@ int ref_make_buffers(struct fsdp_sharded *s, const struct fsdp_units *units)
 
 void ref_drop_buffers(struct fsdp_sharded *s)
 {
-    for (uint32_t b = 0; s->buffer && b < s->model->n_buffers; b++) {
+    for (uint32_t b = 0; b < s->model->n_buffers; b++) {
         ref_drop(s, REF_DEVICE, &s->buffer[b].data);
     }
     free(s->buffer);

@@ -9,9 +9,6 @@
 
 int ref_defer(struct fsdp_sharded *s)
 {
-    if (s->model->initial || s->rank0) {
-        return FSDP_OK;
-    }
     s->deferred = true;
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         s->unit[u].lacks = calloc(s->unit[u].chunk + 1, sizeof(bool));
@@ -55,14 +52,11 @@ static uint32_t first_lacking(const struct fsdp_sharded *s)
     return s->model->n_parameters;
 }
 
-int ref_check_filled(struct fsdp_sharded *s, const char *where, bool any_rank)
+int ref_find_lacking(struct fsdp_sharded *s, const char *where, bool any_rank)
 {
     uint32_t all[REF_MAX_RANKS];
     uint32_t first;
 
-    if (!s->deferred) {
-        return FSDP_OK;
-    }
     first = first_lacking(s);
     if (any_rank) {
         const uint32_t mine = first;

@@ -23,44 +23,17 @@ int ref_keep_step(const struct fsdp_env *env, const struct fsdp_step *step,
     if (step->weight_decay) {
         memcpy(numbers + n, step->weight_decay, n * sizeof(*numbers));
     }
-    ref_early_release(to);
-    to->numbers = numbers;
+    free(to->numbers);
+    *to = (struct ref_early){.numbers = numbers, .set = true};
     to->how = (struct fsdp_step){.size = sizeof(to->how),
                                  .n_groups = step->n_groups,
                                  .lr = numbers,
                                  .weight_decay =
                                      step->weight_decay ? numbers + n : NULL};
-    to->set = true;
     return FSDP_OK;
 }
 
-void ref_early_release(struct ref_early *early)
-{
-    free(early->numbers);
-    *early = (struct ref_early){0};
-}
-
 /* ---- What is refused ---------------------------------------------------- */
-
-int ref_check_unset(const struct fsdp_sharded *s, const char *where)
-{
-    return !s->early.set ? FSDP_OK
-                         : ref_fail(s->env, FSDP_ERR_INVALID, where,
-                                    "set_step has given the step of the next "
-                                    "pass: that comes first");
-}
-
-int ref_check_groups(const struct fsdp_sharded *s, const struct fsdp_step *step,
-                     const char *where)
-{
-    const uint32_t groups = s->options.n_groups ? s->options.n_groups : 1;
-
-    return (step->n_groups ? step->n_groups : 1) == groups
-               ? FSDP_OK
-               : ref_fail(s->env, FSDP_ERR_INVALID, where,
-                          "%u parameter groups, but the options have %u",
-                          step->n_groups, groups);
-}
 
 /* Backward windows of unit u in a sequence. */
 static uint32_t backwards(const struct fsdp_sharded *s, uint32_t sequence,
@@ -114,7 +87,7 @@ bool ref_steps_early(const struct fsdp_sharded *s, uint32_t u)
 {
     const struct ref_unit *x = &s->unit[u];
 
-    return s->early.on && x->trains && x->knob.sync &&
+    return x->trains && x->knob.sync &&
            (s->replicas == 1 || x->knob.all_reduce);
 }
 

@@ -65,6 +65,7 @@ static int cancel(struct fsdp_sharded *s)
 static int end_window(struct fsdp_sharded *s, uint32_t u, uint8_t action)
 {
     struct ref_unit *x = &s->unit[u];
+    const bool early = s->early.on && ref_steps_early(s, u);
 
     if ((action & REF_HOLDABLE) && !x->knob.reshard_forward) {
         return FSDP_OK; /* it goes on */
@@ -74,11 +75,11 @@ static int end_window(struct fsdp_sharded *s, uint32_t u, uint8_t action)
         ref_reshard(s, u);
         return FSDP_OK;
     }
-    if (x->knob.reshard_backward || ref_steps_early(s, u)) {
+    if (x->knob.reshard_backward || early) {
         ref_reshard(s, u);
     }
     FSDP_TRY(x->knob.sync ? ref_reduce(s, u) : FSDP_OK);
-    return ref_steps_early(s, u) ? ref_step_early(s, u) : FSDP_OK;
+    return early ? ref_step_early(s, u) : FSDP_OK;
 }
 
 static int begin_window(struct fsdp_sharded *s, uint32_t u, uint8_t action)
@@ -215,16 +216,26 @@ int ref_at_rest(const struct fsdp_sharded *s, const char *where)
     return FSDP_OK;
 }
 
+int ref_check_unset(const struct fsdp_sharded *s, const char *where)
+{
+    return !s->early.set ? FSDP_OK
+                         : ref_fail(s->env, FSDP_ERR_INVALID, where,
+                                    "set_step has given the step of the next "
+                                    "pass: that comes first");
+}
+
 static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(ref_at_rest(s, "ref.step"));
     FSDP_TRY(ref_check_unset(s, "ref.step"));
     FSDP_TRY(ref_check_groups(s, how, "ref.step"));
-    FSDP_TRY(ref_check_scale(s->env, "ref.step", how->inverse_scale));
+    if (how->inverse_scale != 0.0f) { /* 1 is a scale, too */
+        FSDP_TRY(ref_check_scale(s->env, "ref.step", how->inverse_scale));
+    }
     FSDP_TRY(ref_check_reduced(s, "ref.step"));
     ref_reshard_each(s); /* copies that were kept are of other weights now */
     how->found_inf = 0;
-    if (how->inverse_scale != 0.0f) { /* of 1, too */
+    if (how->inverse_scale != 0.0f) {
         FSDP_TRY(ref_find_inf(s, &how->found_inf));
         if (how->found_inf) {
             return FSDP_OK;

@@ -218,3 +218,15 @@ int ref_step(struct fsdp_sharded *s, const struct fsdp_step *step)
     }
     return FSDP_OK;
 }
+
+int ref_check_groups(const struct fsdp_sharded *s, const struct fsdp_step *step,
+                     const char *where)
+{
+    const uint32_t groups = s->options.n_groups ? s->options.n_groups : 1;
+
+    return (step->n_groups ? step->n_groups : 1) == groups
+               ? FSDP_OK
+               : ref_fail(s->env, FSDP_ERR_INVALID, where,
+                          "%u parameter groups, but the options have %u",
+                          step->n_groups, groups);
+}

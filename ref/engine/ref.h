@@ -85,7 +85,7 @@ struct fsdp_op ref_optimizer_op(const struct ref_hyper *h, uint64_t n,
 uint32_t ref_optimizer_states(uint32_t optimizer); /* 0, 1 or 2 */
 
 /* early.c: the step of the next pass, as set_step gives it; zeroed, there is
- * none. `how` points to `numbers`. */
+ * none. `how` points to `numbers`, which are freed with it. */
 struct ref_early {
     bool set; /* for the next pass; */
     bool on;  /* in this pass */
@@ -96,14 +96,13 @@ struct ref_early {
 /* Copied, of so many groups. NOMEM. */
 int ref_keep_step(const struct fsdp_env *env, const struct fsdp_step *step,
                   struct ref_early *to);
-void ref_early_release(struct ref_early *early); /* any state */
 
 /* buffers.c: n elements in host memory, each rounded once, or widened; of equal
  * dtypes, of integers too, the same bytes. */
 void ref_convert_host(uint64_t n, uint32_t from, const void *x, uint32_t to,
                       void *y);
 
-/* tensor.c: data of a dtype in the shape of parameter p. */
+/* storage.c: data of a dtype in the shape of parameter p. */
 struct fsdp_tensor ref_tensor(const struct fsdp_env *env,
                               const struct fsdp_model *model, uint32_t p,
                               uint32_t dtype, void *data);

@@ -189,9 +189,11 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     ref_set_steps(s, 0, (const float[2]){1.0f, 1.0f});
     ref_layout(s);
     FSDP_TRY(check_agreement(s));
-    FSDP_TRY(ref_defer(s));
+    if (!s->model->initial && !s->rank0) {
+        FSDP_TRY(ref_defer(s));
+    }
     FSDP_TRY(ref_initialise(s));
-    return ref_make_buffers(s, &known_units);
+    return model->n_buffers ? ref_make_buffers(s, &known_units) : FSDP_OK;
 }
 
 void ref_destroy(struct fsdp_sharded *s)
@@ -199,7 +201,9 @@ void ref_destroy(struct fsdp_sharded *s)
     if (!s) {
         return;
     }
-    ref_checkpoints_release(s);
+    if (s->checkpoints) {
+        ref_checkpoints_release(s);
+    }
     if (s->unit && s->parameter) {
         ref_drop_gradients(s);
     }
@@ -216,7 +220,9 @@ void ref_destroy(struct fsdp_sharded *s)
     for (uint32_t u = 0; s->unit && u < s->units->n_units; u++) {
         free(s->unit[u].lacks);
     }
-    ref_drop_buffers(s);
+    if (s->buffer) {
+        ref_drop_buffers(s);
+    }
     for (uint32_t q = 0; s->action && q < s->model->n_sequences; q++) {
         free(s->action[q]);
     }
@@ -227,6 +233,6 @@ void ref_destroy(struct fsdp_sharded *s)
     free(s->uses);
     free(s->in_backward);
     free(s->flags);
-    ref_early_release(&s->early);
+    free(s->early.numbers);
     free(s);
 }

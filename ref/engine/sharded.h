@@ -247,26 +247,31 @@ int ref_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on);
 int ref_step(struct fsdp_sharded *s, const struct fsdp_step *step);
 int ref_step_unit(struct fsdp_sharded *s, uint32_t u,
                   const struct fsdp_step *step, bool first);
-
-/* early.c */
-int ref_set_step(struct fsdp_sharded *s, const struct fsdp_step *step);
-/* INVALID, from `where`: a step is set for the next pass. */
-int ref_check_unset(const struct fsdp_sharded *s, const char *where);
 /* INVALID, from `where`: as many groups as the options have. */
 int ref_check_groups(const struct fsdp_sharded *s, const struct fsdp_step *step,
                      const char *where);
-/* Its backward window closes in this pass, and it will be stepped then. */
+
+/* early.c */
+int ref_set_step(struct fsdp_sharded *s, const struct fsdp_step *step);
+/* Of a pass with a step: its backward window closes in this pass, and it will
+ * be stepped then. */
 bool ref_steps_early(const struct fsdp_sharded *s, uint32_t u);
 /* It has been reduced: it is stepped, and its gradient is over. */
 int ref_step_early(struct fsdp_sharded *s, uint32_t u);
 
 /* deferred.c: without initial values all is lacking; values have been given.
  * INVALID, from `where`: a parameter lacks some, on this rank, or on any, which
- * is collective. */
+ * is collective; not to be asked of a model that had values from the beginning.
+ */
 int ref_defer(struct fsdp_sharded *s);
 void ref_has_values(struct fsdp_sharded *s, uint32_t u, uint64_t first,
                     uint64_t n);
-int ref_check_filled(struct fsdp_sharded *s, const char *where, bool any_rank);
+int ref_find_lacking(struct fsdp_sharded *s, const char *where, bool any_rank);
+static inline int ref_check_filled(struct fsdp_sharded *s, const char *where,
+                                   bool any_rank)
+{
+    return s->deferred ? ref_find_lacking(s, where, any_rank) : FSDP_OK;
+}
 
 /* layout.c: elements [first, first + n) of parameter p, to the device. */
 int ref_read_initial(struct fsdp_sharded *s, uint32_t p, uint64_t first,
@@ -306,6 +311,8 @@ int ref_loaded_extra(struct fsdp_sharded *s, const char *name,
                      const void **data, uint64_t *bytes);
 void ref_checkpoints_release(struct fsdp_sharded *s);
 int ref_at_rest(const struct fsdp_sharded *s, const char *where);
+/* INVALID, from `where`: a step is set for the next pass. */
+int ref_check_unset(const struct fsdp_sharded *s, const char *where);
 
 /* shard.c */
 int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,

@@ -46,7 +46,10 @@ static int step_parameter(struct fsdp_sharded *s, uint32_t p,
 static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(unsharded_reduce_all(s, "unsharded.step"));
-    FSDP_TRY(unsharded_unscale(s, how));
+    how->found_inf = 0;
+    if (how->inverse_scale != 0.0f) {
+        FSDP_TRY(unsharded_unscale(s, how));
+    }
     if (how->found_inf) {
         return FSDP_OK;
     }

@@ -143,16 +143,16 @@ int unsharded_keep_buffers(struct fsdp_sharded *s, char *to);
 int unsharded_take_buffers(struct fsdp_sharded *s, const char *from);
 
 /* unsharded_fold.c: folds what sync has closed, in order, adds it to what was
- * folded before, and forgets it. */
+ * folded before, and forgets it. Whoever uses gradients needs all of them:
+ * INVALID if some are pending. */
 int unsharded_reduce(struct fsdp_sharded *s);
+int unsharded_reduce_all(struct fsdp_sharded *s, const char *where);
 
 /* unsharded_clip.c: what becomes of all gradients between the fold and the
- * optimizer. Whoever uses them needs all of them: INVALID if some are pending.
- */
-int unsharded_reduce_all(struct fsdp_sharded *s, const char *where);
+ * optimizer. */
 int unsharded_clip_grad_norm(struct fsdp_sharded *s,
                              const struct fsdp_clip *clip, float *out_norm);
-/* As the step says; sets its found_inf. */
+/* By the scale of the step, which has one; sets its found_inf. */
 int unsharded_unscale(struct fsdp_sharded *s, struct fsdp_step *how);
 
 /* unsharded_kept.c: an engine that keeps checkpoints, in memory, from open to

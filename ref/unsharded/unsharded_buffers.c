@@ -74,9 +74,6 @@ int unsharded_make_buffers(struct fsdp_sharded *s,
         s->buffer_dtype[b] = ref_buffer_dtype(&s->options, units, s->model, b);
         s->buffer_room += room_of(s, b);
     }
-    if (n == 0) {
-        return FSDP_OK;
-    }
     FSDP_TRY(d->alloc(d->self, s->ranks * s->buffer_room, &p));
     d->live(d->self, NULL, FSDP_BUFFER, FSDP_NO_UNIT, p,
             s->ranks * s->buffer_room);

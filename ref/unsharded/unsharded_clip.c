@@ -9,16 +9,6 @@
 
 #include <stddef.h>
 
-int unsharded_reduce_all(struct fsdp_sharded *s, const char *where)
-{
-    if (unsharded_is_pending(s)) {
-        return ref_fail(s->env, FSDP_ERR_INVALID, where,
-                        "a rank has gradients that were not reduced, or "
-                        "not across replicas");
-    }
-    return unsharded_reduce(s);
-}
-
 /* The gradient of p, or NULL: it is frozen, another name of an earlier one, or
  * its unit took no part in this step. */
 static float *gradient(const struct fsdp_sharded *s, uint32_t p)
@@ -55,8 +45,8 @@ static bool all_finite(const struct fsdp_sharded *s)
 int unsharded_unscale(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(ref_check_scale(s->env, "unsharded.step", how->inverse_scale));
-    how->found_inf = how->inverse_scale != 0.0f && !all_finite(s);
-    if (how->inverse_scale != 0.0f && !how->found_inf) {
+    how->found_inf = !all_finite(s);
+    if (!how->found_inf) {
         multiply(s, how->inverse_scale);
     }
     return FSDP_OK;

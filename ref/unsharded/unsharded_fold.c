@@ -150,3 +150,13 @@ int unsharded_reduce(struct fsdp_sharded *s)
     }
     return FSDP_OK;
 }
+
+int unsharded_reduce_all(struct fsdp_sharded *s, const char *where)
+{
+    if (unsharded_is_pending(s)) {
+        return ref_fail(s->env, FSDP_ERR_INVALID, where,
+                        "a rank has gradients that were not reduced, or "
+                        "not across replicas");
+    }
+    return unsharded_reduce(s);
+}

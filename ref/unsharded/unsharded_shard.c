@@ -202,7 +202,7 @@ int unsharded_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     }
     unsharded_lay_out(s);
     FSDP_TRY(fill(s));
-    return unsharded_make_buffers(s, &known_units);
+    return model->n_buffers ? unsharded_make_buffers(s, &known_units) : FSDP_OK;
 }
 
 void unsharded_destroy(struct fsdp_sharded *s)
@@ -218,7 +218,9 @@ void unsharded_destroy(struct fsdp_sharded *s)
     unsharded_drop(s, &s->lent);
     unsharded_drop(s, &s->state[0]);
     unsharded_drop(s, &s->state[1]);
-    unsharded_free_buffers(s);
+    if (s->buffer_dtype) {
+        unsharded_free_buffers(s);
+    }
     free(s->start);
     free(s->offset);
     free(s->block);
@@ -231,6 +233,6 @@ void unsharded_destroy(struct fsdp_sharded *s)
     free(s->numbers);
     free(s->in_backward);
     free(s->flags);
-    ref_early_release(&s->early);
+    free(s->early.numbers);
     free(s);
 }
