@@ -191,8 +191,11 @@ bool bounds_start_alike(const struct expect *e, const struct record *r,
 
 bool bounds_spoil(struct record *r, uint32_t stage, uint32_t step)
 {
-    struct record_tensor *t = compare_tensor_to_spoil(r, stage, step);
+    return bounds_spoil_tensor(compare_tensor_to_spoil(r, stage, step));
+}
 
+bool bounds_spoil_tensor(struct record_tensor *t)
+{
     if (!t) {
         return false;
     }

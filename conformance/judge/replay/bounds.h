@@ -66,5 +66,7 @@ bool bounds_value(double got, double want, double bound, struct finding at,
 
 /* Moves one value of a tensor of a stage by far more than any bound. */
 bool bounds_spoil(struct record *r, uint32_t stage, uint32_t step);
+/* The same of this one; false: it is NULL. */
+bool bounds_spoil_tensor(struct record_tensor *t);
 
 #endif

@@ -393,6 +393,51 @@ static void an_optimizer_at_rest_has_no_slack(void **state)
     assert_false(replay_bound_step(&x->e, &x->r, &part, &f));
 }
 
+/* As of units that are frozen in part, whose gradients come in one piece. */
+static void what_is_not_compared_is_not_spoiled(void **state)
+{
+    static const char *const ids[] = {"grad.finite", "grad.bound"};
+    const struct requirement *const *table = requirement_table();
+    struct fixture *x = *state;
+
+    add_of(&x->r, 1, RECORD_LOCAL_GRADIENT, 0, fsdp_numel(x->e.model, 0), 1.0f);
+    add_of(&x->r, 1, RECORD_LOCAL_GRADIENT, 1, fsdp_numel(x->e.model, 1), 1.0f);
+    x->e.has_gradient[0] = 0;
+    for (uint32_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        const struct requirement *q = table[requirement_index(table, ids[i])];
+        const struct record_tensor *t = x->r.rank[1].tensor;
+
+        assert_true(requirement_spoil(q, &x->e, &x->r));
+        assert_true(t[0].data[0] == 1.0f);
+        assert_false(t[1].data[0] == 1.0f);
+        x->r.rank[1].tensor[1].data[0] = 1.0f;
+        x->r.rank[1].tensor[1].microbatch = 8; /* that there is not */
+        assert_false(requirement_spoil(q, &x->e, &x->r));
+        x->r.rank[1].tensor[1].microbatch = 0;
+    }
+}
+
+/* By which groups.* tell whose numbers a step has. */
+static void a_step_is_near_its_own_numbers_alone(void **state)
+{
+    const struct replay_optimizer own = {
+        .kind = FSDP_OPTIMIZER_MOMENTUM, .lr = 0.5f, .momentum = 0.75f};
+    const struct replay_element x = {.weight = 1.0f, .state = {0.25f, 0.0f}};
+    struct replay_element got = replay_step(&own, x, 0.125f);
+    struct replay_optimizer other = own;
+
+    (void)state;
+    other.momentum = 0.5f;
+    assert_true(replay_bound_near(&own, 1, &x, 0.125f, &got));
+    assert_false(replay_bound_near(&other, 1, &x, 0.125f, &got));
+    got.weight = nextafterf(got.weight, 2.0f);
+    assert_true(replay_bound_near(&own, 1, &x, 0.125f, &got));
+    got.state[0] *= 1.0f + 0x1p-16f;
+    assert_false(replay_bound_near(&own, 1, &x, 0.125f, &got));
+    got = (struct replay_element){.weight = NAN};
+    assert_false(replay_bound_near(&own, 1, &x, 0.125f, &got));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +455,8 @@ int main(void)
         TEST(a_bound_of_nothing_is_zero),
         TEST(a_gradient_that_cancels_is_measured_by_other_ranks),
         TEST(an_optimizer_at_rest_has_no_slack),
+        TEST(what_is_not_compared_is_not_spoiled),
+        TEST(a_step_is_near_its_own_numbers_alone),
 #undef TEST
     };
 

@@ -115,5 +115,10 @@ bool replay_compare_step(const struct expect *e, const struct record *r,
 /* The same within the roundings of another arithmetic (replay_bound.c). */
 bool replay_bound_step(const struct expect *e, const struct record *r,
                        const struct compare_part *part, struct finding *f);
+/* Whether `got` is what a step with gradient g makes of x, within them; states
+ * that the optimizer has not are 0 in both. */
+bool replay_bound_near(const struct replay_optimizer *o, uint32_t step,
+                       const struct replay_element *x, float g,
+                       const struct replay_element *got);
 
 #endif

@@ -65,6 +65,24 @@ static struct allowance allow(const struct replay_optimizer *o, uint32_t step,
     };
 }
 
+bool replay_bound_near(const struct replay_optimizer *o, uint32_t step,
+                       const struct replay_element *x, float g,
+                       const struct replay_element *got)
+{
+    const struct replay_element want = replay_step(o, *x, g);
+    const struct allowance most = allow(o, step, x, g);
+    struct finding unused = {0};
+
+    for (uint32_t s = 0; s < 2; s++) {
+        if (!bounds_value((double)got->state[s], (double)want.state[s],
+                          most.state[s], unused, &unused)) {
+            return false;
+        }
+    }
+    return bounds_value((double)got->weight, (double)want.weight, most.weight,
+                        unused, &unused);
+}
+
 static bool check_element(const struct replay_optimizer *o,
                           const struct compare_part *part,
                           const struct replay_values *v, uint64_t i,
