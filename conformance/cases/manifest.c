@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1127;
+const uint32_t manifest_count = 1132;
 const char manifest_sha256[] =
-    "28eb26cff2f73000ca6ab79196e5ade537237638a691b8c087b431d0fd5000b6";
+    "acc5990d1377fb655db0e054e1dd5db61efdb38b72ea484967d4f1070d449495";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

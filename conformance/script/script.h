@@ -472,6 +472,10 @@ enum script_call {
     SCRIPT_CALL_SEND_VALUES_OF_LAST,
     SCRIPT_CALL_SEND_LENIENCY,
     SCRIPT_CALL_SET_DIVIDE_OF_ALL,
+    SCRIPT_CALL_RANKS_DISAGREE_ON_DTYPES, /* of one unit, as those that follow
+                                           */
+    SCRIPT_CALL_RANKS_DISAGREE_ON_OFFLOAD,
+    SCRIPT_CALL_RANKS_DISAGREE_ON_RESHARD,
     SCRIPT_N_CALLS,
 };
 
