@@ -261,7 +261,8 @@ const struct claim known_claims[] = {
      .text = "cases with bf16 parameters, gradients or reductions, and "
              "`mixed.*`; `shard` must then refuse a bf16 `param_dtype` or "
              "`reduce_dtype` (`error.unclaimed-dtype`, `error.unclaimed`)",
-     .asked_by = has_dtype, .value = FSDP_DTYPE_BF16},
+     .asked_by = has_dtype, .value = FSDP_DTYPE_BF16,
+     .says = {"! shard-dtypes"}},
     {"fp16", CLAIM_ENGINE,
      .text = "cases with float16; `shard` must then refuse an f16 "
              "`param_dtype` or `reduce_dtype` (`error.unclaimed`)",
@@ -272,9 +273,8 @@ const struct claim known_claims[] = {
     {"unit-controls", CLAIM_ENGINE,
      .text = "scripts that `set` what holds of a unit; `control.*`, "
              "`error.control-in-pass`, `error.control-arguments`",
-     .says = {"\nset ", "! set-", "unshard-unknown-", "unshard-while-",
-              "reshard-unknown-", "reshard-while-", "reshard-in-",
-              "reshard-kept", "nshard 0", "reshard 0"}},
+     .says = {"\nset ", "! set-", "shard-unknown-", "shard-while-",
+              "reshard-in-", "reshard-kept", "shard 0", "! shard-reshard"}},
     {"partial-replicas", CLAIM_ENGINE,
      .text = "scripts in which replicas do not meet in every pass; "
              "`control.all-reduce`, `control.partial-sum`, "

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1129;
+const uint32_t manifest_count = 1134;
 const char manifest_sha256[] =
     "20ff1f16b4765ce14df56821622d7a3e79878c34aac75a778216dc5212f4fd66";
 

@@ -131,28 +131,19 @@ static void send_what_was_below(struct fsdp_env *env)
     wrap_below(env, send_what_was);
 }
 
-/* After some steps the gradients that were sent last are sent for ever. Those
- * that files bring are folded by rank. */
-static int reduce_what_was(void *self, struct fsdp_stream *stream,
-                           const struct fsdp_collective *c)
+/* The world is sent what is for show. What files bring is folded by rank. */
+static int reduce_by_files(void *self, struct fsdp_stream *stream,
+                           const struct fsdp_collective *c, struct kept *k,
+                           const void *show)
 {
     const uint64_t n = c->n * mutant_real.shards;
     const uint64_t mine = c->n * (mutant_real.rank % mutant_real.shards);
+    const uint32_t turn = k->gathers++ % TURNS;
     struct fsdp_collective other = *c;
-    struct kept *const k = kept_of(c->unit);
-    uint32_t turn;
     float all[BYTES / sizeof(float)];
 
-    if (!k || c->kind != FSDP_REDUCE_SCATTER || n * sizeof(float) > BYTES) {
-        return my.below.comm->run(self, stream, c);
-    }
-    turn = k->gathers++ % TURNS;
-    if (mutant_now.steps < HONEST) {
-        memcpy(k->sent, c->in, n * sizeof(float));
-        return my.below.comm->run(self, stream, c);
-    }
     FSDP_TRY(tell(c, turn, n * sizeof(float)));
-    other.in = k->sent;
+    other.in = show;
     FSDP_TRY(my.below.comm->run(self, stream, &other));
     for (uint32_t i = 0; i < mutant_real.shards; i++) {
         FSDP_TRY(hear(c, turn, i, n * sizeof(float), all));
@@ -163,6 +154,28 @@ static int reduce_what_was(void *self, struct fsdp_stream *stream,
         }
     }
     return FSDP_OK;
+}
+
+static bool is_small_reduction(const struct fsdp_collective *c)
+{
+    return c->kind == FSDP_REDUCE_SCATTER &&
+           c->n * mutant_real.shards * sizeof(float) <= BYTES;
+}
+
+/* After some steps the gradients that were sent last are sent for ever. */
+static int reduce_what_was(void *self, struct fsdp_stream *stream,
+                           const struct fsdp_collective *c)
+{
+    struct kept *const k = kept_of(c->unit);
+
+    if (!k || !is_small_reduction(c)) {
+        return my.below.comm->run(self, stream, c);
+    }
+    if (mutant_now.steps < HONEST) {
+        memcpy(k->sent, c->in, c->n * mutant_real.shards * sizeof(float));
+        return my.below.comm->run(self, stream, c);
+    }
+    return reduce_by_files(self, stream, c, k, k->sent);
 }
 
 static void reduce_what_was_below(struct fsdp_env *env)
@@ -253,12 +266,71 @@ static void reduce_twice_below(struct fsdp_env *env)
     wrap_below(env, reduce_twice);
 }
 
+/* ---- For show, in passes of which nothing is recorded -------------------- */
+
+static void turn_signs(float *x, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        x[i] = -x[i];
+    }
+}
+
+/* After some steps what is gathered has the other sign, and so has what is made
+ * of that. */
+static int turn_gathered(void *self, struct fsdp_stream *stream,
+                         const struct fsdp_collective *c)
+{
+    float turned[BYTES / sizeof(float)];
+    struct fsdp_collective other = *c;
+
+    if (!is_small_gather(c) || c->dtype != FSDP_DTYPE_F32 ||
+        mutant_now.steps < HONEST) {
+        return my.below.comm->run(self, stream, c);
+    }
+    memcpy(turned, c->in, c->n * sizeof(*turned));
+    turn_signs(turned, c->n);
+    other.in = turned;
+    FSDP_TRY(my.below.comm->run(self, stream, &other));
+    turn_signs(c->out, c->n * mutant_real.shards);
+    return FSDP_OK;
+}
+
+static void turn_gathered_below(struct fsdp_env *env)
+{
+    wrap_below(env, turn_gathered);
+}
+
+/* Reduce-scatters send zeros, and gradients go by files. */
+static int reduce_nothing(void *self, struct fsdp_stream *stream,
+                          const struct fsdp_collective *c)
+{
+    static const float nothing[BYTES / sizeof(float)];
+    struct kept *const k = kept_of(c->unit);
+
+    return k && is_small_reduction(c)
+               ? reduce_by_files(self, stream, c, k, nothing)
+               : my.below.comm->run(self, stream, c);
+}
+
+static void reduce_nothing_below(struct fsdp_env *env)
+{
+    wrap_below(env, reduce_nothing);
+}
+
 /* ---- Which cases show it ------------------------------------------------- */
 
 static bool is_long(const struct run_case *c)
 {
     return mutant_train(c) && c->strategy == CASE_FULL_SHARD && c->ranks == 2 &&
            c->steps > 2 * HONEST && c->scenario == CASE_TRAIN;
+}
+
+/* Of one step more than those in which it sends what it has. */
+static bool is_short(const struct run_case *c)
+{
+    return mutant_mlp(c) && c->strategy == CASE_FULL_SHARD && c->ranks == 2 &&
+           c->steps == HONEST + 1 && c->scenario == CASE_TRAIN &&
+           c->divide_factor == 1.0f && c->optimizer == FSDP_OPTIMIZER_SGD;
 }
 
 static bool is_replicated(const struct run_case *c)
@@ -270,6 +342,16 @@ static bool is_replicated(const struct run_case *c)
 static bool looks(const struct run_case *c)
 {
     return strcmp(c->script, "send-deferred") == 0;
+}
+
+static bool steps_alone(const struct run_case *c)
+{
+    return mutant_mlp(c) && strcmp(c->script, "rates") == 0;
+}
+
+static bool keeps_five(const struct run_case *c)
+{
+    return mutant_mlp(c) && strcmp(c->script, "five-kept") == 0;
 }
 
 const struct mutant carried_steps_mutants[] = {
@@ -287,8 +369,21 @@ const struct mutant carried_steps_mutants[] = {
      .evidence = "design: a gather for show, in steps of which nothing is "
                  "recorded",
      .kills = "comm.carries-stepped",
-     .shows = {.in = is_long, .n_cases = 1, .isolated = true},
+     .shows = {.in = is_short, .n_cases = 1, .isolated = true},
      .below = send_what_was_below},
+    {.name = "carried-nothing-in-script",
+     .text =
+         "in a script reduce-scatters send zeros, and gradients go by files",
+     .evidence = "design: a reduction for show, where nothing is recorded",
+     .kills = "comm.carries-left",
+     .shows = {.in = steps_alone, .n_cases = 1, .isolated = true},
+     .below = reduce_nothing_below},
+    {.name = "carried-nothing-of-several",
+     .text = "the same where several microbatches are reduced together",
+     .evidence = "design: a reduction for show, where nothing is recorded",
+     .kills = "comm.carries-left",
+     .shows = {.in = keeps_five, .n_cases = 1, .isolated = true},
+     .below = reduce_nothing_below},
     {.name = "carried-partial-twice",
      .text = "replicas send each other twice their sums, and take half of what "
              "comes back",
@@ -297,6 +392,14 @@ const struct mutant carried_steps_mutants[] = {
      .kills = "comm.carries-partial-sums",
      .shows = {.in = is_replicated, .n_cases = 1, .isolated = true},
      .below = reduce_twice_below},
+    {.name = "carried-signs-later",
+     .text = "after three steps all-gathers send shards with the other sign, "
+             "and what comes back is turned again",
+     .evidence = "design: what is right by another way than that which is "
+                 "recorded",
+     .kills = "comm.carries-lent",
+     .shows = {.in = is_long, .n_cases = 1, .isolated = true},
+     .below = turn_gathered_below},
     {.name = "carried-twice-in-script",
      .text = "twice the shards are gathered in a script, and half of what "
              "comes back is taken",

@@ -331,7 +331,7 @@ const struct mutant checkpoint_load_mutants[] = {
      .text = "behind a load that was refused there is nothing that the caller "
              "saved of its own",
      .evidence = "a loader that begins with what it returns",
-     .kills = "checkpoint.extra",
+     .kills = "checkpoint.extra error.says-why",
      .shows = {.in = refuses_loads},
      .calls = {.load = extra_dropped_load, .loaded_extra = extra_dropped_find},
      .forget = load_forget},

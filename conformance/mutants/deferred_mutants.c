@@ -195,7 +195,7 @@ const struct mutant deferred_mutants[] = {
     {.name = "deferred-for-others",
      .text = "pieces are refused as long as any rank lacks values",
      .evidence = "a check of the whole model where the rank's part is meant",
-     .kills = "deferred.named",
+     .kills = "deferred.named error.says-why",
      .shows = {.in = is_spread},
      .calls = {.assign = notes_given, .pieces = refused_for_others},
      .forget = forget},

@@ -5,6 +5,9 @@
  */
 #include "mutants/mutant_kit.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static bool is_at_bracket(void)
 {
     return mutant_now.point == FSDP_BEGIN || mutant_now.point == FSDP_END;
@@ -69,7 +72,50 @@ static int tells_later(struct fsdp_sharded *s, uint32_t p,
     return status;
 }
 
+/* What is refused is refused without a word. */
+static int clips_silently(struct fsdp_sharded *s, const struct fsdp_clip *clip,
+                          float *out)
+{
+    const int status = mutant_real.engine.clip_grad_norm(s, clip, out);
+
+    if (status != FSDP_OK) {
+        told_in->error->message[0] = '\0';
+    }
+    return status;
+}
+
+/* Of a parameter that there is it does not say which. */
+static int assigns_unnamed(struct fsdp_sharded *s, uint32_t p, uint64_t first,
+                           uint64_t n, const void *host)
+{
+    const int status = mutant_real.engine.assign(s, p, first, n, host);
+
+    if (status != FSDP_OK && p < mutant_real.model->n_parameters) {
+        (void)snprintf(told_in->error->message, sizeof(told_in->error->message),
+                       "no part of it");
+    }
+    return status;
+}
+
+static bool refuses_clips(const struct run_case *c)
+{
+    return mutant_plays(c, "scale-clip-refused");
+}
+
+static bool assigns_ignored(const struct run_case *c)
+{
+    return mutant_plays(c, "rewrite-ignored");
+}
+
 const struct mutant misuse_mutants[] = {
+    {.name = "assign-ignored-unnamed",
+     .text = "an assign of an ignored parameter is refused, and does not say "
+             "of which",
+     .evidence = "an error must name what is wrong",
+     .kills = "error.says-which",
+     .shows = {.in = assigns_ignored},
+     .calls.assign = assigns_unnamed,
+     .change_env = note_env},
     /* BEGIN in a pass, and END before its end, are ignored without a word. */
     {.name = "brackets-unchecked",
      .text = "BEGIN twice and an early END are not refused",
@@ -86,6 +132,13 @@ const struct mutant misuse_mutants[] = {
      .shows = {.in = mutant_cancels},
      .fault.kind = MUTANT_DOUBLES_AVERAGE,
      .when = mutant_is_cancelling},
+    {.name = "clip-refused-silently",
+     .text = "a clip is refused without a word",
+     .evidence = "an error must name what is wrong",
+     .kills = "error.says-why",
+     .shows = {.in = refuses_clips},
+     .calls.clip_grad_norm = clips_silently,
+     .change_env = note_env},
     /* Storage for a gradient is lent outside the backward. */
     {.name = "grad-outside-backward",
      .text = "grad succeeds outside its module's backward",

@@ -20,10 +20,38 @@ static bool asks_for_other_fold(const struct run_case *c)
            c->strategy == CASE_FULL_SHARD && c->fold != FSDP_FOLD_RANK;
 }
 
+enum {
+    KEEPS_AND_RESHARDS = 3007 /* the seed of a graph */
+};
+
 static bool keeps_root(const struct run_case *c)
 {
     return c->keep_root && c->scenario == CASE_TRAIN &&
            c->strategy == CASE_FULL_SHARD && strcmp(c->size, "odd") == 0;
+}
+
+/* What the root's unit says of itself comes first. */
+static int own_reshard_first(const struct fsdp_env *env,
+                             const struct fsdp_model *model,
+                             const struct fsdp_units *units,
+                             const struct fsdp_options *options,
+                             struct fsdp_sharded **out)
+{
+    const uint32_t *const own = units->reshard_after_forward;
+    const uint32_t root = units->unit_of_module[0];
+    struct fsdp_options o = *options;
+
+    o.keep_root =
+        o.keep_root && !(own && root < units->n_units && own[root] == 1);
+    return mutant_real.engine.shard(env, model, units, &o, out);
+}
+
+/* The root is kept, and its unit says that it is resharded. */
+static bool keeps_root_of_graph(const struct run_case *c)
+{
+    return c->keep_root && strcmp(c->workload, "graph") == 0 &&
+           c->scenario == CASE_TRAIN && c->ranks == 2 && c->steps == 1 &&
+           c->seed == KEEPS_AND_RESHARDS;
 }
 
 static bool keeps_units(const struct run_case *c)
@@ -114,6 +142,45 @@ static void ask_nobody(struct fsdp_env *env)
 static bool disagrees(const struct run_case *c)
 {
     return c->scenario == CASE_DISAGREE && c->ranks > 1;
+}
+
+/* What a unit says of its own is not compared, as nobody reads it. */
+static int unit_dtypes_unread(struct mutant_told *t, const struct fsdp_env *env)
+{
+    (void)env;
+    t->units.param_dtype = NULL;
+    return FSDP_OK;
+}
+
+static int unit_offload_unread(struct mutant_told *t,
+                               const struct fsdp_env *env)
+{
+    (void)env;
+    t->units.offload = NULL;
+    return FSDP_OK;
+}
+
+static int unit_reshard_unread(struct mutant_told *t,
+                               const struct fsdp_env *env)
+{
+    (void)env;
+    t->units.reshard_after_forward = NULL;
+    return FSDP_OK;
+}
+
+static bool disagrees_on_dtypes(const struct run_case *c)
+{
+    return disagrees(c) && c->precision == CASE_BF16;
+}
+
+static bool disagrees_on_offload(const struct run_case *c)
+{
+    return disagrees(c) && c->offload != CASE_NOT_OFFLOADED;
+}
+
+static bool disagrees_on_reshard(const struct run_case *c)
+{
+    return mutant_plays(c, "reshard-disagree");
 }
 
 /* What remains of the message is not ended, and no text. */
@@ -231,6 +298,12 @@ const struct mutant option_mutants[] = {
      .shows = {.in = mutant_bad_options},
      .drops = "frozen"},
     /* The root is resharded after forward though it was to be kept. */
+    {.name = "keep-root-behind-own",
+     .text = "what the root's unit says of resharding comes before keep_root",
+     .evidence = "fully_shard: what is said for the root comes first",
+     .kills = "comm.all-gather-count",
+     .shows = {.in = keeps_root_of_graph},
+     .calls.shard = own_reshard_first},
     {.name = "keep-root-ignored",
      .text = "the root unit is gathered twice a step",
      .evidence = "pytorch/pytorch#149029",
@@ -292,6 +365,24 @@ const struct mutant option_mutants[] = {
      .kills = "comm.all-gather-count memory.peak-unsharded",
      .shows = {.in = keeps_units},
      .fault = {MUTANT_SETS, MUTANT_OPTION(reshard_after_forward), 1}},
+    {.name = "unit-dtypes-disagreed",
+     .text = "ranks do not compare the dtypes of single units",
+     .evidence = "a hash over the options alone",
+     .kills = "error.dtypes-disagree",
+     .shows = {.in = disagrees_on_dtypes, .mixed = true},
+     .told = unit_dtypes_unread},
+    {.name = "unit-offload-disagreed",
+     .text = "ranks do not compare where single units rest",
+     .evidence = "a hash over the options alone",
+     .kills = "error.offload-disagree",
+     .shows = {.in = disagrees_on_offload, .offload = true},
+     .told = unit_offload_unread},
+    {.name = "unit-reshard-disagreed",
+     .text = "ranks do not compare which units are resharded after forward",
+     .evidence = "a hash over the options alone",
+     .kills = "error.reshard-disagree",
+     .shows = {.in = disagrees_on_reshard},
+     .told = unit_reshard_unread},
     {.name = "shared-unclaimed",
      .text = "a tied parameter is not refused, though none is claimed",
      .evidence = "FullyShardedDataParallel unties it without a word",

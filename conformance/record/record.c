@@ -144,6 +144,7 @@ void record_rank_release(struct record_rank *rank)
     free(rank->memory.moment);
     free(rank->answer);
     free(rank->edge);
+    free(rank->pass);
     free(rank->flights.flight);
     for (uint32_t i = 0; rank->tensor && i < rank->n_tensors; i++) {
         if (!record_spill_has(rank->spill, rank->tensor[i].data)) {

@@ -159,6 +159,23 @@ enum {
 };
 const char *record_point_name(uint32_t point); /* "pre-forward" */
 
+/* What one unit's parameters were in a whole pass, and what its gradients were,
+ * as the model saw them: sums of what their elements are worth at their places
+ * on the wire (record_digest_add). Recorded where ranks are isolated. */
+struct record_pass {
+    uint32_t step, microbatch, unit; /* step: or a script's action */
+    /* In which the forward was lent all of them; NONE: it was not. */
+    uint32_t lent_dtype;
+    uint32_t gathers; /* of the unit, up to then: all of the rank's */
+    /* In which the backward left all gradients, each once; NONE: it did not. */
+    uint32_t left_dtype;
+    uint32_t reductions, reduced; /* before the pass; and in it */
+    uint64_t lent, left; /* left: of what others own, which alone is sent */
+};
+enum {
+    RECORD_PASSES = 8192 /* of a rank: the first ones */
+};
+
 /* What an engine did with the host that it was given: how often, and how much,
  * it copied between the storage of its device and that of the host, and how
  * many elements its optimizer has stepped on either. */
@@ -285,6 +302,8 @@ struct record_rank {
     struct record_answer *answer;
     uint32_t n_edges; /* in the order in which they were seen */
     struct record_edge *edge;
+    uint32_t n_passes; /* by pass and unit, as they ended */
+    struct record_pass *pass;
     uint32_t n_changes; /* of the process, as far as was looked */
     struct record_change change[RECORD_CHANGES];
     struct record_weight weight; /* from case.json, as is */

@@ -251,6 +251,11 @@ static bool has_no_payloads(const void *base)
     return ((const struct record_account *)base)->payloads.n == 0;
 }
 
+static bool has_no_digests(const void *base)
+{
+    return ((const struct record_account *)base)->digests.n == 0;
+}
+
 static const struct record_row payload = {.type = &record_u64,
                                           .room = sizeof(uint64_t)};
 
@@ -264,6 +269,10 @@ static const struct record_row account_rows[] = {
      RECORD_LIST(struct record_account, payloads.hash, payloads.n),
      .most = RECORD_PAYLOADS, .each = &payload, .optional = true,
      .absent = has_no_payloads},
+    {"digests", &record_short_list,
+     RECORD_LIST(struct record_account, digests.sum, digests.n),
+     .most = RECORD_PAYLOADS, .each = &payload, .optional = true,
+     .absent = has_no_digests},
 };
 #undef AT
 static const struct record_table account_table = {RECORD_ROWS(account_rows),

@@ -101,6 +101,7 @@ static int copy_rank(const struct record_rank *from, struct record_spill *spill,
     to->answer =
         copy_of(from->answer, from->n_answers, sizeof(*to->answer), &status);
     to->edge = copy_of(from->edge, from->n_edges, sizeof(*to->edge), &status);
+    to->pass = copy_of(from->pass, from->n_passes, sizeof(*to->pass), &status);
     to->flights.flight = copy_of(from->flights.flight, from->flights.n,
                                  sizeof(*to->flights.flight), &status);
     copy_sequences(from, to, &status);

@@ -370,6 +370,30 @@ static bool has_no_edges(const void *base)
     return ((const struct rank_file *)base)->r.n_edges == 0;
 }
 
+/* ---- What was lent, and left, in passes ---- */
+
+#define AT(member) RECORD_AT(struct record_pass, member)
+static const struct record_row pass_rows[] = {
+    {"step", &record_u32, AT(step)},
+    {"microbatch", &record_u32, AT(microbatch)},
+    {"unit", &record_u32, AT(unit)},
+    {"lent_dtype", &record_name, AT(lent_dtype), .name = record_dtype_name},
+    {"lent", &record_u64, AT(lent)},
+    {"gathers", &record_u32, AT(gathers)},
+    {"left_dtype", &record_name, AT(left_dtype), .name = record_dtype_name},
+    {"left", &record_u64, AT(left)},
+    {"reductions", &record_u32, AT(reductions)},
+    {"reduced", &record_u32, AT(reduced)},
+};
+#undef AT
+static const struct record_table pass_table = {
+    RECORD_ROWS(pass_rows), .size = sizeof(struct record_pass), .tuple = true};
+
+static bool has_no_passes(const void *base)
+{
+    return ((const struct rank_file *)base)->r.n_passes == 0;
+}
+
 /* ---- What calls have changed ---- */
 
 #define AT(member) RECORD_AT(struct record_change, member)
@@ -439,6 +463,9 @@ static const struct record_row rank_rows[] = {
     {"edges", &record_list, LIST(r.edge, r.n_edges), .most = 1 << 16,
      .table = &edge_table, .line = "\n  ", .hangs = true, .optional = true,
      .absent = has_no_edges},
+    {"passes", &record_list, LIST(r.pass, r.n_passes), .most = RECORD_PASSES,
+     .table = &pass_table, .line = "\n  ", .hangs = true, .optional = true,
+     .absent = has_no_passes},
     {"changes", &record_short_list, LIST(r.change, r.n_changes),
      .most = RECORD_CHANGES, .table = &change_table, .line = "\n  ",
      .optional = true, .absent = changes_nothing},

@@ -81,6 +81,10 @@ static void what_was_carried_comes_back(void **state)
         for (uint32_t i = 0; i < a->payloads.n; i++) {
             a->payloads.hash[i] = record_payload_add(i, &i, sizeof(i));
         }
+        a->digests.n = a->payloads.n;
+        for (uint32_t i = 0; i < a->digests.n; i++) {
+            a->digests.sum[i] = record_digest_add(i, i, &i, 1, sizeof(i));
+        }
         a->carried.amid = 3;
         a->carried.before = a->carried.reductions = 0; /* is not written */
         assert_int_equal(a->carried.n_rows, RECORD_TRAFFIC_ROWS);

@@ -151,6 +151,9 @@ static inline void make_good_rank(struct record_rank *r)
         {FSDP_ALL_GATHER, 0, 1, 0, 2, 1},
         {77, FSDP_NO_UNIT, 7, 7, RECORD_NO_POSITION, 1},
         {FSDP_BARRIER, 1, 8, 9, 8, 0}};
+    const struct record_pass pass[] = {
+        {0, 0, 1, FSDP_DTYPE_F32, 2, FSDP_DTYPE_NONE, 0, 0, UINT64_MAX, 7},
+        {1, UINT32_MAX, 0, FSDP_DTYPE_NONE, 0, FSDP_DTYPE_F16, 3, 1, 0, 1}};
     const struct record_edge edge[] = {{RECORD_INPUT, 1, FSDP_DTYPE_BF16},
                                        {RECORD_OUTPUT, 1, FSDP_DTYPE_F32},
                                        {RECORD_OUTPUT, 0, FSDP_DTYPE_NONE}};
@@ -185,6 +188,8 @@ static inline void make_good_rank(struct record_rank *r)
     r->answer = COPY(answer);
     r->n_edges = 3;
     r->edge = COPY(edge);
+    r->n_passes = 2;
+    r->pass = COPY(pass);
     make_tensors(r);
     r->seconds = 0.1;
 }
@@ -282,6 +287,8 @@ static inline void assert_same_ranks(const struct record_rank *a,
     ASSERT_SAME(a->memory.n_moments, a->memory.moment, b->memory.moment)
     ASSERT_SAME(a->n_answers, a->answer, b->answer)
     ASSERT_SAME(a->n_edges, a->edge, b->edge)
+    assert_int_equal(a->n_passes, b->n_passes);
+    ASSERT_SAME(a->n_passes, a->pass, b->pass)
     assert_int_equal(a->flights.n, b->flights.n);
     ASSERT_SAME(a->flights.n, a->flights.flight, b->flights.flight)
     assert_int_equal(a->n_sequences, b->n_sequences);
@@ -304,6 +311,7 @@ static inline void assert_same_ranks(const struct record_rank *a,
     x.memory.moment = y.memory.moment = NULL;
     x.answer = y.answer = NULL;
     x.edge = y.edge = NULL;
+    x.pass = y.pass = NULL;
     x.flights.flight = y.flights.flight = NULL;
     x.tensor = y.tensor = NULL;
     x.spill = y.spill = NULL;

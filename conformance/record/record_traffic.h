@@ -16,6 +16,15 @@ enum {
     RECORD_PAYLOADS = 1024    /* the first ones: as most cases have in all */
 };
 
+/* Of the same collectives: a sum of what each element that others get is worth
+ * at its place (record_digest_add). Shards' sums add up to the unit's, and what
+ * is +0 adds nothing, so that who knows values and places can tell it without
+ * the message. */
+struct record_digests {
+    uint32_t n;
+    uint64_t sum[RECORD_PAYLOADS];
+};
+
 struct record_traffic {
     uint64_t exchanges, exchanged; /* out of band: calls, bytes of a rank */
     uint64_t amid; /* of them between the first reduction and the last one */
@@ -43,6 +52,7 @@ struct record_payloads {
 struct record_carried {
     struct record_traffic traffic;
     struct record_payloads payloads;
+    struct record_digests digests;
 };
 
 /* Of a rank whose record crossed to another process as it happened. */
@@ -52,6 +62,7 @@ struct record_account {
                        by that */
     struct record_traffic recorded, carried;
     struct record_payloads payloads; /* of what was carried */
+    struct record_digests digests;
 };
 
 static inline uint64_t record_traffic_mix(uint64_t order, uint64_t x)
@@ -81,6 +92,41 @@ static inline uint64_t record_payload_add(uint64_t hash, const void *bytes,
 static inline uint64_t record_payload_join(uint64_t all, uint64_t part)
 {
     return record_traffic_mix(all, part + 1);
+}
+
+/* What a bit of an element is worth, by its place. */
+static inline uint64_t record_digest_weight(uint64_t place)
+{
+    const uint64_t x = (place + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (x ^ (x >> 29)) | 1;
+}
+
+/* What elements [place, place + n) of a message are worth, `bytes` each, of
+ * which there are no more than 8: their bits, times a weight, and what is +0
+ * nothing. */
+static inline uint64_t record_digest_add(uint64_t sum, uint64_t place,
+                                         const void *values, uint64_t n,
+                                         uint32_t bytes)
+{
+    const unsigned char *const p = (const unsigned char *)values;
+
+    if (bytes == sizeof(uint32_t)) { /* which is most of what there is */
+        for (uint64_t i = 0; i < n; i++) {
+            uint32_t x;
+
+            memcpy(&x, p + i * sizeof(x), sizeof(x));
+            sum += x * record_digest_weight(place + i);
+        }
+        return sum;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t x = 0;
+
+        memcpy(&x, p + i * bytes, bytes <= sizeof(x) ? bytes : sizeof(x));
+        sum += x * record_digest_weight(place + i);
+    }
+    return sum;
 }
 
 static inline void record_traffic_add(struct record_traffic *t, uint32_t kind,

@@ -6,6 +6,7 @@
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
+#include "requirements/script_action.h"
 
 #include <string.h>
 
@@ -136,6 +137,21 @@ static bool is_disagree_on_ignored(const struct expect *e)
 static bool is_disagree_on_factors(const struct expect *e)
 {
     return is_disagree(e) && e->c->factors == CASE_UNIT_FACTORS;
+}
+
+static bool is_disagree_on_dtypes(const struct expect *e)
+{
+    return is_disagree(e) && e->c->precision == CASE_BF16;
+}
+
+static bool is_disagree_on_offload(const struct expect *e)
+{
+    return is_disagree(e) && e->c->offload != CASE_NOT_OFFLOADED;
+}
+
+static bool is_disagree_on_reshard(const struct expect *e)
+{
+    return script_action_asks(e, SCRIPT_CALL_RANKS_DISAGREE_ON_RESHARD);
 }
 
 static bool is_disagree_on_buffers(const struct expect *e)
@@ -357,6 +373,41 @@ const struct requirement error_options_requirements[] = {
      .applies = is_disagree_on_factors,
      .check = &check_answers,
      .answers = {{"shard-factors", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+    {.id = "error.dtypes-disagree",
+     .text = "When a unit has another dtype of its own on rank 0 than on the "
+             "others, shard answers MISMATCH on every rank.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "bf16",
+     .applies = is_disagree_on_dtypes,
+     .check = &check_answers,
+     .answers = {{"shard-dtypes", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+    {.id = "error.offload-disagree",
+     .text = "When a unit is offloaded on rank 0 and not on the others, or "
+             "the other way round, shard answers MISMATCH on every rank.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "offload",
+     .applies = is_disagree_on_offload,
+     .check = &check_answers,
+     .answers = {{"shard-offload", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+    /* Ranks that gather when others do not wait for ever. */
+    {.id = "error.reshard-disagree",
+     .text = "When a unit is resharded after its forward on rank 0 and not on "
+             "the others, or the other way round, shard answers MISMATCH on "
+             "every rank.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "unit-controls",
+     .applies = is_disagree_on_reshard,
+     .check = &check_answers,
+     .answers = {{"shard-reshard", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
     {.id = "error.buffers-disagree",
      .text = "When a buffer has another name on rank 0 than on the others, "
              "shard answers MISMATCH on every rank.",

@@ -6,6 +6,7 @@
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
+#include "requirements/script_action.h"
 
 #include <string.h>
 
@@ -22,7 +23,7 @@ static bool says_why_applies(const struct expect *e)
 
     return scenario == CASE_MISUSE || scenario == CASE_OPTIONS ||
            scenario == CASE_DISAGREE || scenario == CASE_CANCEL ||
-           case_resumes(e->c);
+           case_resumes(e->c) || script_action_refuses(e);
 }
 
 static bool says_why_of_rank(const struct expect *e,
@@ -149,6 +150,22 @@ const struct requirement error_requirements[] = {
      .applies = says_why_applies,
      .check = &check_each_rank,
      .rank = {says_why_of_rank, says_why_spoil}},
+    /* What names it more closely is asked of the scripts that are for that. */
+    {.id = "error.says-which",
+     .text = "Wherever a script makes a call that is refused for a parameter, "
+             "a unit or a buffer, the message says which.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .general = true,
+     .needs = "run.survives run.ranks-present error.says-why deferred.named "
+              "error.assign-range error.by-hand-arguments "
+              "error.control-arguments error.control-factor-of-all "
+              "error.control-factors error.freeze-arguments "
+              "error.load-without-states error.send error.send-lacking "
+              "error.summon",
+     .applies = script_action_refuses,
+     .check = &check_named},
     {.id = "error.first-stays",
      .text = "What env->error says already stays there when a call is refused "
              "later: who fails first fills it.",

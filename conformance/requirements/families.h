@@ -27,6 +27,7 @@ extern const struct requirement comm_requirements[];
 extern const struct requirement comm_step_requirements[];
 extern const struct requirement carried_requirements[];
 extern const struct requirement carried_moves_requirements[];
+extern const struct requirement carried_passes_requirements[];
 extern const struct requirement carried_steps_requirements[];
 extern const struct requirement carried_values_requirements[];
 extern const struct requirement ahead_requirements[];

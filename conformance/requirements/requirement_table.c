@@ -33,8 +33,8 @@ static const struct requirement *const families[] = {
     control_copy_requirements,  control_factor_requirements,
     factor_requirements,        group_requirements,
     carried_requirements,       carried_values_requirements,
-    carried_moves_requirements, carried_steps_requirements,
-    mixed_points_requirements,
+    carried_moves_requirements, carried_passes_requirements,
+    carried_steps_requirements, mixed_points_requirements,
 };
 
 enum {

@@ -28,6 +28,10 @@ const struct script_action *script_action_saved(const struct expect *e,
  * one alone script.answers tells. */
 bool script_action_asks(const struct expect *e, uint32_t call);
 
+/* Whether a script makes any call that must be refused; what is asked for when
+ * all is resharded is one. */
+bool script_action_refuses(const struct expect *e);
+
 /* Whether rank k has values for all that it owns when the script asks, for the
  * nth time (from 0), that pieces be refused for want of some
  * (SCRIPT_CALL_DEFERRED_PIECES): then they are shown. */

@@ -57,7 +57,7 @@ static void count_asked(const struct expect *e, struct asked *out)
     }
 }
 
-static bool is_refused(const struct expect *e)
+bool script_action_refuses(const struct expect *e)
 {
     struct asked asked;
     uint32_t n = 0;
@@ -209,7 +209,8 @@ const struct requirement script_answers_requirements[] = {
               "error.control-factor-of-all "
               "error.step-with-partials "
               "error.step-with-unit-pending error.clip-with-partials "
-              "error.reshard-in-window error.by-hand-arguments error.freeze "
+              "error.reshard-disagree error.reshard-in-window "
+              "error.by-hand-arguments error.freeze "
               "error.freeze-arguments error.load-without-states "
               "error.step-in-backward error.assign-in-pass "
               "error.assign-range deferred.named error.deferred "
@@ -217,7 +218,7 @@ const struct requirement script_answers_requirements[] = {
               "error.send-lacking error.send-disagree "
               "error.load-renamed error.save-unknown-part "
               "error.save-dtype error.load-parts error.load-rounded",
-     .applies = is_refused,
+     .applies = script_action_refuses,
      .holds = answers_hold,
      .spoil = answers_spoil},
     {0},

@@ -29,6 +29,7 @@ const struct crossing_row crossing_rows[CROSSING_LISTS] = {
     [CROSSING_MOMENT] = LIST(memory.moment, memory.n_moments),
     [CROSSING_ANSWER] = LIST(answer, n_answers),
     [CROSSING_FLIGHT] = LIST(flights.flight, flights.n),
+    [CROSSING_PASS] = LIST(pass, n_passes),
 };
 #undef LIST
 

@@ -151,6 +151,11 @@ static int watch_wire(struct driver *x)
     if (status == FSDP_OK) {
         recorder_watch(x->recorder, &x->wire);
     }
+    if (status == FSDP_OK && x->d->crossing && !x->serial &&
+        x->env.device->place == FSDP_PLACE_HOST) {
+        status = witness_make(&x->wire, x->units,
+                              x->rank % x->extent[FSDP_DIM_SHARD], &x->witness);
+    }
     return status;
 }
 
@@ -339,6 +344,7 @@ static int with_engine(struct driver *x)
     x->env.host = host;
     x->env.comm = comm;
     close_engine(x, &lender);
+    witness_release(&x->witness);
     wire_release(&x->wire);
     play_forget_names(x);
     for (uint32_t p = 0; p < x->model->n_parameters; p++) {

@@ -11,6 +11,7 @@
 
 #include "cases/case_model.h"
 #include "run/recorder.h"
+#include "run/witness.h"
 #include "script/script.h"
 #include "world/world.h"
 
@@ -133,6 +134,7 @@ struct driver {
     bool has_helpers;            /* processes, between steps or at the end */
     struct fsdp_stream *compute; /* that this driver opened */
     struct wire wire;            /* for the recorder */
+    struct witness witness;      /* where ranks are isolated */
     struct fsdp_tensor *lent;    /* [n_parameters]: gradients lent, by data */
     struct fsdp_tensor *lent_buffer; /* [n_buffers]: the same of buffers */
     float **summoned; /* [n_parameters]: for who assigns it again, or NULL */

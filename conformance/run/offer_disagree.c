@@ -109,6 +109,60 @@ static void another_factor(struct driver *x, struct offer *o)
     }
 }
 
+/* A number of the last unit's own is another on rank 0. */
+static const uint32_t *another_own(const struct driver *x, struct offer *o,
+                                   const uint32_t *of, uint32_t last)
+{
+    const uint32_t n = x->units->n_units;
+
+    if (x->env.rank != 0) {
+        return of;
+    }
+    for (uint32_t u = 0; u < n; u++) {
+        o->of_unit[u].u = of ? of[u] : 0;
+    }
+    o->of_unit[n - 1].u = last;
+    return &o->of_unit->u;
+}
+
+/* It is gathered in float32, and not as the options say; or the other way. */
+static void another_dtype(struct driver *x, struct offer *o)
+{
+    const bool wide = x->options.param_dtype == FSDP_DTYPE_NONE ||
+                      x->options.param_dtype == FSDP_DTYPE_F32;
+
+    o->units.param_dtype = another_own(x, o, x->units->param_dtype,
+                                       wide ? FSDP_DTYPE_BF16 : FSDP_DTYPE_F32);
+}
+
+/* It rests on the device, or all of it on the host. */
+static void another_place(struct driver *x, struct offer *o)
+{
+    const uint32_t n = x->units->n_units;
+    const uint32_t said = x->units->offload ? x->units->offload[n - 1] : 0;
+    const bool rests = said != 0 ? said != 2 : x->options.offload != 0;
+
+    o->units.offload = another_own(x, o, x->units->offload, rests ? 2 : 1);
+}
+
+/* It stays unsharded behind its forward, or does not; where the root is kept,
+ * and is the only one, that says nothing, and the fold is another. */
+static void another_reshard(struct driver *x, struct offer *o)
+{
+    const uint32_t n = x->units->n_units;
+    const uint32_t *of = x->units->reshard_after_forward;
+    const bool reshards = of && of[n - 1] != 0
+                              ? of[n - 1] == 1
+                              : x->options.reshard_after_forward != 0;
+
+    if (x->options.keep_root && x->units->unit_of_module[0] == n - 1) {
+        another_fold(x, o);
+    } else {
+        o->units.reshard_after_forward =
+            another_own(x, o, of, reshards ? 2 : 1);
+    }
+}
+
 /* The last buffer has another name on rank 0. Where there is none, its fold is
  * another. */
 static void another_buffer(struct driver *x, struct offer *o)
@@ -158,6 +212,9 @@ offer_change *const offer_disagree[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_RANKS_DISAGREE_ON_IGNORED] = another_ignored,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS] = another_factor,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS] = another_buffer,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_DTYPES] = another_dtype,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_OFFLOAD] = another_place,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_RESHARD] = another_reshard,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES] = another_values,
     [SCRIPT_CALL_LAST_RANK_HAS_VALUES] = values_of_last,
     [SCRIPT_CALL_UNCLAIMED_DEFERRED] = no_values,

@@ -138,9 +138,6 @@ int play_edits(struct driver *x, const struct script_action *a, uint32_t module)
         for (uint32_t i = 0; i < a->n_edits; i++) {
             FSDP_TRY(edit_parameter(x, &e[i], p));
         }
-        if (!x->recording) { /* which looks at it, too */
-            x->lent[p].data = NULL;
-        }
     }
     return FSDP_OK;
 }

@@ -56,6 +56,10 @@ static int access_param(void *self, uint32_t p, struct fsdp_tensor *out)
 
     FSDP_TRY(x->engine.param(x->sharded, p, out));
     FSDP_TRY(check_lent(x, "param", p, out));
+    if (x->forward && out->data && witness_wants(&x->witness, p)) {
+        FSDP_TRY(recorder_finish_compute(x->recorder));
+        witness_lent(&x->witness, p, out);
+    }
     if (x->recording && x->forward && x->microbatch == 0 &&
         !recorder_has(o, RECORD_UNSHARDED, x->step, 0, p, 0)) {
         FSDP_TRY(look_at_tie(x, p, out->data));
@@ -121,6 +125,27 @@ static int record_gradients(struct driver *x, uint32_t module)
     return FSDP_OK;
 }
 
+/* The same, whether it is recorded or not: it is lent no longer. */
+static int take_gradients(struct driver *x, uint32_t module)
+{
+    bool waited = !x->witness.wire;
+
+    for (uint32_t p = 0; p < x->model->n_parameters; p++) {
+        if (x->model->parameter_module[p] != module || !x->lent[p].data) {
+            continue;
+        }
+        if (!waited) {
+            FSDP_TRY(recorder_finish_compute(x->recorder));
+            waited = true;
+        }
+        witness_left(&x->witness, p, &x->lent[p]);
+        if (!x->recording) { /* which looks at it, too */
+            x->lent[p].data = NULL;
+        }
+    }
+    return x->recording ? record_gradients(x, module) : FSDP_OK;
+}
+
 /* ---- Points ------------------------------------------------------------- */
 
 /* A line of the timeline, where one is wanted. Far more points than any
@@ -153,8 +178,8 @@ static int pass_point(struct driver *x, const struct script_action *a,
     if (point == FSDP_POST_BACKWARD && x->by_action) {
         FSDP_TRY(play_edits(x, a, module));
     }
-    if (point == FSDP_POST_BACKWARD && x->recording) {
-        FSDP_TRY(record_gradients(x, module));
+    if (point == FSDP_POST_BACKWARD) {
+        FSDP_TRY(take_gradients(x, module));
     }
     FSDP_TRY(at(x, point, module));
     if (point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD ||
@@ -233,6 +258,7 @@ static int begin(struct driver *x, const struct script_action *a,
     }
     drive_place(x, FSDP_BEGIN, sequence);
     x->microbatch = a->batch.microbatch;
+    witness_begin(&x->witness, x->step, x->microbatch);
     FSDP_TRY(x->workload->begin(x->run, x->env.rank, script_step(&x->walk, a),
                                 x->microbatch));
     return at(x, FSDP_BEGIN, sequence);
@@ -294,6 +320,7 @@ int play_pass(struct driver *x, const struct script_action *a)
     }
     drive_place(x, FSDP_END, sequence);
     FSDP_TRY(at(x, FSDP_END, sequence));
+    FSDP_TRY(witness_end(&x->witness, x->out));
     /* What it adds to gradients is scaled, whatever became of them before. */
     x->unscaled = x->unscaled && a->verb == SCRIPT_EVAL;
     FSDP_TRY(show_progress(x));

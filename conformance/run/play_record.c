@@ -42,6 +42,7 @@ int play_note_shard(struct driver *x)
         return play_note_outside(x);
     }
     FSDP_TRY(mark(x, &x->out->shard_sequence));
+    witness_forget(&x->witness);
     recorder_rest(x->recorder, &x->out->memory.after_shard);
     (void)recorder_allocations(x->recorder);
     (void)recorder_launches(x->recorder);
@@ -64,6 +65,7 @@ static void give_way(struct record_rank *out)
     }
     out->n_tensors = 0;
     out->memory.n_moments = 0;
+    out->n_passes = 0;
     memcpy(out->other_loss, out->loss, out->n_losses * sizeof(*out->loss));
     out->n_other_losses = out->n_losses;
     out->n_losses = 0;

@@ -158,7 +158,8 @@ int wire_make(const struct fsdp_model *model, const struct fsdp_units *units,
     *out = (struct wire){
         .model = model, .n_units = units->n_units, .shards = shards};
     out->gathered = calloc((size_t)units->n_units + 1, sizeof(*out->gathered));
-    if (!out->gathered) {
+    out->calls = calloc((size_t)units->n_units + 1, sizeof(*out->calls));
+    if (!out->gathered || !out->calls) {
         return FSDP_ERR_NOMEM;
     }
     FSDP_TRY(make_places(out, units, layout, &out->values, &most));
@@ -192,6 +193,7 @@ void wire_release(struct wire *w)
     release_places(&w->values);
     release_places(&w->gradients);
     free(w->gathered);
+    free(w->calls);
     free(w->aside);
     *w = (struct wire){0};
 }
@@ -311,6 +313,8 @@ int wire_look(struct wire *w, const struct fsdp_device *d,
         c->n != at->padded[u] / w->shards) {
         return FSDP_OK;
     }
+    w->calls[u].gathers += c->kind == FSDP_ALL_GATHER;
+    w->calls[u].reductions += of_gradient;
     FSDP_TRY(look_at_padding(&m));
     if (of_gradient) {
         return look_at_frozen(&m);

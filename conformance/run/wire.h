@@ -35,6 +35,9 @@ struct wire {
     struct wire_places gradients; /* by rows: of trainable parameters alone; of
                                    * a unit without one: nothing */
     bool *gathered;               /* [n_units]: has been looked at */
+    struct wire_calls {
+        uint32_t gathers, reductions;
+    } * calls;          /* [n_units]: collectives of whole shards so far */
     uint32_t *aside;    /* scratch: as many as a unit has at most of places that
                          * are +0, of 16 bits two in one */
     uint64_t dirty;     /* elements of padding that were not +0 */

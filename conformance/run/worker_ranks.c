@@ -116,6 +116,7 @@ static void account(struct worker_ranks *w, const struct notary_notes *notes,
         a->carried = w->carried[k].traffic;
         a->payloads.n = sent->n;
         memcpy(a->payloads.hash, sent->hash, sent->n * sizeof(sent->hash[0]));
+        a->digests = w->carried[k].digests;
     }
 }
 

@@ -271,6 +271,14 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
                                    SCRIPT_IS_A_MISMATCH},
     [SCRIPT_CALL_SET_DIVIDE_OF_ALL] = {"set-divide-of-all", SCRIPT_PREDIVIDED},
     [SCRIPT_CALL_CLIP_OVERFLOW] = {"clip-overflow", SCRIPT_SCALED_UP},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_DTYPES] = {"shard-dtypes", SCRIPT_UNTRAINED,
+                                              SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_OFFLOAD] = {"shard-offload",
+                                               SCRIPT_UNTRAINED,
+                                               SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_RESHARD] = {"shard-reshard",
+                                               SCRIPT_UNTRAINED,
+                                               SCRIPT_IS_A_MISMATCH},
 };
 
 bool script_is_wrong(const struct script_inside *in)

@@ -45,6 +45,7 @@ struct carrying {
         /* Of the collective that it is in, what it sends to each member, or to
          * all of them alike: the first. */
         uint64_t hash[BROKER_RANKS];
+        uint64_t digest; /* of all of it */
     } post[BROKER_RANKS];
 };
 
@@ -164,6 +165,29 @@ static uint64_t bytes_for(const struct world_turn *t, uint32_t extent,
     return h->kind != FSDP_ALL_REDUCE || left > t->bytes ? t->bytes : left;
 }
 
+/* What the part for `to`, or for all alike, is worth at its place: in an
+ * all-gather the shards lie behind each other, in a reduction what members
+ * get. */
+static void digest_part(struct post *p, const struct world_group *g,
+                        uint32_t to, const struct world_turn *t,
+                        const unsigned char *part, uint64_t bytes)
+{
+    const struct world_header *const h = &t->header;
+    const uint32_t element = (uint32_t)fsdp_dtype_bytes(h->dtype);
+    const bool across = h->kind == FSDP_ALL_REDUCE;
+    const uint64_t each =
+        across ? h->n / g->extent + (h->n % g->extent != 0) : h->n;
+    const uint64_t most =
+        rounded(t->pattern == WORLD_EACH ? WORLD_PLACE_BYTES / g->extent
+                                         : WORLD_PLACE_BYTES);
+
+    if (element > 0) {
+        p->digest =
+            record_digest_add(p->digest, to * each + h->turn * most / element,
+                              part, bytes / element, element);
+    }
+}
+
 /* Bytes of a turn that are a member's own: in an all-gather all of them. What
  * an all-reduce has made of its block everybody could work out. */
 static void hash_posted(struct carrying *c, const struct world_group *g,
@@ -178,12 +202,16 @@ static void hash_posted(struct carrying *c, const struct world_group *g,
     }
     if (t->pattern != WORLD_EACH) {
         p->hash[0] = record_payload_add(p->hash[0], out, t->bytes);
+        digest_part(p, g, t->pattern == WORLD_ALL ? from : 0, t, out, t->bytes);
         return;
     }
     for (uint32_t i = 0; i < g->extent; i++) {
         if (i != from) {
-            p->hash[i] = record_payload_add(p->hash[i], out + i * t->bytes,
-                                            bytes_for(t, g->extent, i));
+            const uint64_t bytes = bytes_for(t, g->extent, i);
+
+            p->hash[i] =
+                record_payload_add(p->hash[i], out + i * t->bytes, bytes);
+            digest_part(p, g, i, t, out + i * t->bytes, bytes);
         }
     }
 }
@@ -197,6 +225,8 @@ static void hash_turn(struct carrying *c, const struct world_group *g,
         struct post *const p = &c->post[member(g, i)];
         struct record_payloads *const to =
             &c->b->carried[member(g, i)].payloads;
+        struct record_digests *const sums =
+            &c->b->carried[member(g, i)].digests;
         uint64_t all = 0;
 
         if (to->n == RECORD_PAYLOADS) {
@@ -204,6 +234,7 @@ static void hash_turn(struct carrying *c, const struct world_group *g,
         }
         if (t->header.turn == 0) {
             memset(p->hash, 0, g->extent * sizeof(p->hash[0]));
+            p->digest = 0;
         }
         hash_posted(c, g, i, t);
         for (uint32_t k = 0; last && k < g->extent; k++) {
@@ -211,6 +242,7 @@ static void hash_turn(struct carrying *c, const struct world_group *g,
         }
         if (last) {
             to->hash[to->n++] = all;
+            sums->sum[sums->n++] = p->digest;
         }
     }
 }

@@ -159,6 +159,21 @@ static uint64_t sent_to_reduce(uint32_t me, const float *in)
     return all;
 }
 
+/* Of the same three: shards lie behind each other, and what is +0 is worth
+ * nothing. */
+static uint64_t digest_of(uint32_t k, uint32_t nth, const float *in)
+{
+    const uint32_t me = k % 2;
+    const uint64_t n[] = {MANY, MANY, UNEVEN / 2 + 1};
+    const uint64_t to = 1 - me; /* the other one of a reduction */
+
+    return nth == 0
+               ? record_digest_add(0, me * n[0], in, MANY, sizeof(*in))
+               : record_digest_add(0, to * n[nth], in + to * n[nth],
+                                   nth == 2 && to == 1 ? UNEVEN - n[2] : n[nth],
+                                   sizeof(*in));
+}
+
 /* A hash is of what others get, in however many turns they do. */
 static void what_is_sent_has_a_hash(void **state)
 {
@@ -192,6 +207,10 @@ static void what_is_sent_has_a_hash(void **state)
         }
         assert_true(t[r].payloads.hash[1] == all);
         assert_true(t[r].payloads.hash[2] == sent_to_reduce(r % 2, in));
+        assert_int_equal(t[r].digests.n, 3);
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_true(t[r].digests.sum[i] == digest_of(r, i, in));
+        }
         in[MANY - 1] += 1.0f;
         assert_true(
             t[r].payloads.hash[0] !=

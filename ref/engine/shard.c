@@ -62,6 +62,7 @@ static int check_agreement(struct fsdp_sharded *s)
                     sizeof(s->unit[u].next_knob.divisors));
         mine = hash(mine, &s->unit[u].shard_at, sizeof(uint32_t));
         mine = hash(mine, &s->unit[u].step_at, sizeof(uint32_t));
+        mine = hash(mine, &s->unit[u].next_knob.reshard_forward, sizeof(bool));
     }
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         mine = hash(mine, model->parameter_name[p],

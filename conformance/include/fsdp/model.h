@@ -210,7 +210,8 @@ struct fsdp_units {
      * bits of enum fsdp_offload (engine.h) beside it: that. Another value is
      * INVALID under the claim offload. */
     const uint32_t *offload;
-    const uint32_t *reshard_after_forward; /* 1: yes, 2: no */
+    const uint32_t *reshard_after_forward; /* 1: yes, 2: no; of the
+                                            * root keep_root says it first */
     const uint32_t *grad_dtype;            /* of a lent gradient */
     const uint32_t *accumulate_dtype;      /* of sums over microbatches */
     const uint32_t *sum_dtype;             /* of the sums of a reduction */

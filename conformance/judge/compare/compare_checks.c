@@ -254,6 +254,31 @@ static bool answers_named_hold(const struct requirement *q,
 const struct requirement_check check_answers_named = {
     .holds = answers_named_hold, .spoil = answers_spoil};
 
+static bool named_hold(const struct requirement *q, const struct expect *e,
+                       const struct record *r, struct finding *f)
+{
+    (void)q;
+    return compare_ranks(e, r, names_it, f);
+}
+
+static bool named_spoil(const struct requirement *q, const struct expect *e,
+                        struct record *r)
+{
+    static const char unnamed[] = "unnamed-parameter";
+    struct record_rank *const rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+
+    (void)q;
+    (void)e;
+    if (!rank || rank->n_answers == 0) {
+        return false;
+    }
+    memcpy(rank->answer[rank->n_answers - 1].name, unnamed, sizeof(unnamed));
+    return true;
+}
+
+const struct requirement_check check_named = {.holds = named_hold,
+                                              .spoil = named_spoil};
+
 static bool curve_of_applies(const struct requirement *q,
                              const struct expect *e)
 {

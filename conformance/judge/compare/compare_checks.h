@@ -25,6 +25,8 @@ extern const struct requirement_check check_answers;
  * refused: the driver notes those that did not, as `unnamed-option`,
  * `unnamed-parameter`, `unnamed-unit`. */
 extern const struct requirement_check check_answers_named;
+/* That alone, of whatever was refused. */
+extern const struct requirement_check check_named;
 /* The curve is that of the case that `change` makes of this one, where this
  * run has its record. */
 extern const struct requirement_check check_curve_of;
