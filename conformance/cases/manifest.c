@@ -18,7 +18,7 @@
 
 const uint32_t manifest_count = 1134;
 const char manifest_sha256[] =
-    "20ff1f16b4765ce14df56821622d7a3e79878c34aac75a778216dc5212f4fd66";
+    "ced0517f504519e7197e03fe51565e634b0df7e3ae0096479de263dde822d43e";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
