@@ -15,6 +15,7 @@
 #include "cli/records_folder.h"
 #include "cli/rerun.h"
 #include "cli/run_cases.h"
+#include "cli/sample_ranks.h"
 #include "cli/selection.h"
 #include "cli/shrink.h"
 #include "cli/textbook.h"
@@ -351,30 +352,6 @@ static int check_wrap_and_debug(const struct arguments *a)
     return code;
 }
 
-/* Of the case with the fewest ranks there must be so many. */
-static int check_sample(const struct arguments *a,
-                        const struct case_list *cases)
-{
-    char id[CASE_ID_BYTES];
-
-    if (a->sample_ranks && (a->adapter || a->n_scripts)) {
-        fprintf(stderr, "fsdp-cts run: --sample-ranks is about what this "
-                        "program records: it goes with none of --adapter and "
-                        "--scripts\n");
-        return EXIT_USAGE;
-    }
-    for (uint32_t i = 0; i < cases->n; i++) {
-        if (a->sample_ranks > cases->c[i].ranks) {
-            case_id(&cases->c[i], id);
-            fprintf(stderr,
-                    "fsdp-cts run: --sample-ranks %u: %s has %u ranks\n",
-                    a->sample_ranks, id, cases->c[i].ranks);
-            return EXIT_USAGE;
-        }
-    }
-    return 0;
-}
-
 static int check_debug(const struct arguments *a, const struct case_list *cases)
 {
     if (a->debug && check_one("--debug", cases->n == 1, "case", "--case")) {
@@ -443,11 +420,12 @@ static int select_and_run(struct arguments *a)
         selection_only_shards(&cases);
     }
     code = code ? code : check_cases(a, &cases);
-    code = code ? code : check_sample(a, &cases);
+    code = code ? code : sample_ranks_check(a, &cases);
     code = code || !a->debug ? code : check_debug(a, &cases);
     isolation_settle(a, &cases);
     supervise_catch_signals();
     if (code == 0) {
+        sample_ranks_tell(a, &cases);
         code = a->n_scripts ? drawn_alone(a, &text)
                : a->dry_run ? print_cases(&cases)
                             : run(a, &cases, &text);

@@ -72,6 +72,9 @@ for engine in ref impl; do
             fi
         done)"
 done
+result 'the run says which' "$(
+    diff <(sed -n 's/^fsdp-cts: of 16 ranks these show .*: //p' some-ref.err |
+        tr ' ' '\n') <(seq 0 15 | grep -vxFf ref.left))"
 result 'the same ranks are drawn again' "$(cmp ref.left impl.left 2>&1)"
 
 # What is said of it, and where.
@@ -154,4 +157,4 @@ code=$?
 result 'an adapter records by itself' "$(
     [ "$code" -eq 64 ] && [ "$(wc -l <err)" -eq 1 ] || cat out err)"
 
-finish 26
+finish 27
