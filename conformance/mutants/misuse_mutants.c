@@ -97,6 +97,59 @@ static int assigns_unnamed(struct fsdp_sharded *s, uint32_t p, uint64_t first,
     return status;
 }
 
+/* All of it is read, whatever its size says. */
+static int clips_beyond(struct fsdp_sharded *s, const struct fsdp_clip *clip,
+                        float *out)
+{
+    struct fsdp_clip whole = *clip;
+
+    whole.size = sizeof(whole);
+    return mutant_real.engine.clip_grad_norm(s, &whole, out);
+}
+
+static int refuse_size(const char *where)
+{
+    struct fsdp_error *const e = told_in->error;
+
+    if (e->status == FSDP_OK) {
+        *e = (struct fsdp_error){.status = FSDP_ERR_INVALID,
+                                 .rank = (int32_t)told_in->rank};
+        (void)snprintf(e->where, sizeof(e->where), "%s", where);
+        (void)snprintf(e->message, sizeof(e->message), "another version");
+    }
+    return FSDP_ERR_INVALID;
+}
+
+static int clips_known_alone(struct fsdp_sharded *s,
+                             const struct fsdp_clip *clip, float *out)
+{
+    return clip->size > sizeof(*clip)
+               ? refuse_size("clip_grad_norm")
+               : mutant_real.engine.clip_grad_norm(s, clip, out);
+}
+
+static int steps_known_alone(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    return how->size > sizeof(*how) ? refuse_size("step")
+                                    : mutant_real.engine.step(s, how);
+}
+
+static int shards_known_alone(const struct fsdp_env *env,
+                              const struct fsdp_model *model,
+                              const struct fsdp_units *units,
+                              const struct fsdp_options *options,
+                              struct fsdp_sharded **out)
+{
+    return options->size > sizeof(*options)
+               ? refuse_size("shard")
+               : mutant_real.engine.shard(env, model, units, options, out);
+}
+
+static bool clips(const struct run_case *c)
+{
+    return c->scenario == CASE_CLIP && mutant_mlp(c);
+}
+
 static bool refuses_clips(const struct run_case *c)
 {
     return mutant_plays(c, "scale-clip-refused");
@@ -132,6 +185,34 @@ const struct mutant misuse_mutants[] = {
      .shows = {.in = mutant_cancels},
      .fault.kind = MUTANT_DOUBLES_AVERAGE,
      .when = mutant_is_cancelling},
+    {.name = "clip-older-beyond",
+     .text = "a clip of an older caller is read beyond its end",
+     .evidence = "a struct that has grown, and a reader that does not ask",
+     .kills = "error.struct-sizes",
+     .shows = {.in = clips},
+     .calls.clip_grad_norm = clips_beyond,
+     .change_env = note_env},
+    {.name = "clip-newer-refused",
+     .text = "a clip of a newer caller, whose struct is longer, is refused",
+     .evidence = "a size that is compared for equality",
+     .kills = "error.struct-sizes",
+     .shows = {.in = clips},
+     .calls.clip_grad_norm = clips_known_alone,
+     .change_env = note_env},
+    {.name = "options-newer-refused",
+     .text = "options of a newer caller are refused",
+     .evidence = "a size that is compared for equality",
+     .kills = "error.struct-sizes",
+     .shows = {.in = mutant_misuse},
+     .calls.shard = shards_known_alone,
+     .change_env = note_env},
+    {.name = "step-newer-refused",
+     .text = "a step of a newer caller is refused",
+     .evidence = "a size that is compared for equality",
+     .kills = "error.struct-sizes",
+     .shows = {.in = mutant_misuse},
+     .calls.step = steps_known_alone,
+     .change_env = note_env},
     {.name = "clip-refused-silently",
      .text = "a clip is refused without a word",
      .evidence = "an error must name what is wrong",

@@ -82,6 +82,42 @@ static bool first_stays_spoil(const struct expect *e, struct record_rank *rank)
     return true;
 }
 
+/* error.struct-sizes: the driver notes what a struct of another size led to. */
+static const char sized[] = "size-";
+
+static bool sizes_of_rank(const struct expect *e,
+                          const struct record_rank *rank, uint32_t k,
+                          struct finding *f)
+{
+    (void)e;
+    for (uint32_t i = 0; i < rank->n_answers; i++) {
+        if (strncmp(rank->answer[i].name, sized, sizeof(sized) - 1) == 0) {
+            return finding_note(f, finding_at("answers", -1, -1, k),
+                                "%.31s: refused, or another result, for the "
+                                "size of a struct alone",
+                                rank->answer[i].name);
+        }
+    }
+    return true;
+}
+
+static bool sizes_spoil(const struct expect *e, struct record_rank *rank)
+{
+    static const char older[] = "size-clip-older";
+
+    (void)e;
+    if (rank->n_answers == 0) {
+        return false;
+    }
+    memcpy(rank->answer[rank->n_answers - 1].name, older, sizeof(older));
+    return true;
+}
+
+static bool has_other_sizes(const struct expect *e)
+{
+    return e->c->scenario == CASE_MISUSE || e->c->scenario == CASE_CLIP;
+}
+
 static bool is_misuse_of_shards(const struct expect *e)
 {
     return e->c->scenario == CASE_MISUSE && e->shards > 1;
@@ -176,6 +212,18 @@ const struct requirement error_requirements[] = {
      .applies = is_misuse,
      .check = &check_each_rank,
      .rank = {first_stays_of_rank, first_stays_spoil}},
+    /* Engines and their callers are not built on the same day. */
+    {.id = "error.struct-sizes",
+     .text = "No call is refused for the size of its struct: what an older "
+             "caller's lacks is as 0 and is not read, and what a newer one's "
+             "has behind is not looked at.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .applies = has_other_sizes,
+     .check = &check_each_rank,
+     .rank = {sizes_of_rank, sizes_spoil}},
     /* Storage that is lent outside its window is stale. */
     {.id = "error.outside-window",
      .text = "A parameter of a unit that is sharded at that moment is refused "

@@ -162,6 +162,13 @@ int play_refused_by_number(struct driver *x, const char *answer,
  * any more, an answer tells. */
 int play_late_error(struct driver *x);
 
+/* play_sizes.c: structs of older and of newer callers, where the scenario is
+ * one for mistakes; what comes of them that should not, answers tell. A clip
+ * that measures; the step, and shard, as they are given. */
+int play_clip_sizes(struct driver *x);
+int play_step_sizes(struct driver *x, struct fsdp_step *step);
+int play_shard_sizes(struct driver *x, const struct fsdp_options *options);
+
 /* play_wrong.c: makes the call, and notes what was answered. */
 int play_wrong(struct driver *x, uint32_t call);
 /* INVALID if all parameters are refused so; else the first other answer. */

@@ -87,8 +87,7 @@ int play_shard(struct driver *x)
     } else {
         give_said(x->d->script, numbers, &options);
     }
-    status =
-        x->engine.shard(&x->env, &x->told, x->units, &options, &x->sharded);
+    status = play_shard_sizes(x, &options);
     memset(group, 0xff, n * sizeof(*group)); /* who still reads it is wrong */
     memset(numbers, 0xff, sizeof(numbers));
     free(made);
@@ -171,7 +170,7 @@ int play_step(struct driver *x, const struct script_action *a)
 
     say_step(x, a, &said);
     drive_place(x, RACE_AT_STEP, 0);
-    FSDP_TRY(x->engine.step(x->sharded, step));
+    FSDP_TRY(play_step_sizes(x, step));
     x->stepped = true;
     FSDP_TRY(take_found(x, step->found_inf));
     FSDP_TRY(play_note_moment(x, RECORD_POINT_STEP, 0));

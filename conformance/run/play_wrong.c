@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_wrong.c - calls that an engine must refuse. The run goes on after them:
- * a refusal changes nothing.
+ * play_wrong.c - calls that an engine must refuse; the run goes on after them.
  */
 #include "run/play.h"
 
@@ -495,5 +494,6 @@ int play_wrong(struct driver *x, uint32_t call)
     FSDP_TRY(made(x, &calls[call], &status));
     FSDP_TRY(drive_answer(x, script_calls[call].name, status));
     FSDP_TRY(play_behind_load(x, call));
+    FSDP_TRY(call == SCRIPT_CALL_CLIP_BY_THIRD ? play_clip_sizes(x) : FSDP_OK);
     return call == SCRIPT_CALL_UNKNOWN_PARAMETER ? play_late_error(x) : FSDP_OK;
 }

@@ -57,6 +57,10 @@
  * being written is judged up to the level "layout" (run --level layout), and
  * with at, param, grad, set_gradient_sync, step and zero_grad it trains.
  *
+ * Sizes: a struct has in `size` what its writer was compiled with. A reader
+ * takes no field beyond it (it is as 0), does not look at what lies behind its
+ * own struct, and refuses no call for a size.
+ *
  * The ABI is version 0 until a third party has built against it.
  */
 #ifndef FSDP_ENGINE_H
