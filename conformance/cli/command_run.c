@@ -63,14 +63,14 @@ static void show(const struct arguments *a, const struct evaluate_input *e,
                             .rerun = one->meta.rerun,
                             .seconds = 60};
 
-    evaluate_print(a, one, n);
-    if (a->quiet || !one->judged || supervise_interrupted()) {
-        return;
-    }
-    if (one->r.count[JUDGE_FAIL] + one->r.count[JUDGE_ERROR] +
-            one->r.count[JUDGE_TIMEOUT] + one->r.count[JUDGE_INCOMPLETE] ==
-        0) { /* else its numbers would stand where the verdict is read */
+    const bool goes_on = !a->quiet && one->judged && !supervise_interrupted();
+
+    if (goes_on) {
         textbook_print(e, &one->r, a->verbose);
+    }
+    evaluate_print(a, one, n);
+    if (!goes_on) {
+        return;
     }
     shrink.failure = evaluate_first_failure(&one->r);
     if (shrink.failure.found && a->n_seeds) {

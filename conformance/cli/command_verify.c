@@ -102,10 +102,10 @@ static int judge_found(const struct arguments *a,
         code = 0; /* the report has what else there is to say */
     }
     for (uint32_t i = 0; i < found->n; i++) {
-        evaluate_print(a, &result[i], found->n);
         if (!a->quiet) {
             textbook_print(&jobs[i].input, &result[i].r, a->verbose);
         }
+        evaluate_print(a, &result[i], found->n);
     }
     if (found->n > 1 && !a->quiet) {
         evaluate_print_summary(result, found->n);

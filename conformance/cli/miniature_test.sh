@@ -30,7 +30,7 @@ eight=$of.k8.per-parameter.layer.rank.s.sgd
 suite()
 {
     "$cts" run --engine ref --partial-ok --verbose --case "$1" 2>&1 |
-        sed -n '/^The miniature/,/^$/p; /Exercise/,$p' |
+        sed -n '/^The miniature/,/^$/p; /Exercise/,/^$/p' |
         sed -n 's/^  //p' | grep -v '^Exercise'
 }
 

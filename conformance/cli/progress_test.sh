@@ -58,6 +58,16 @@ cp err seen
 result 'a pipe: the end of each phase' "$(has "^ref: $n of $n cases$"
     has "^judge: $n of $n cases$")"
 
+# Ranks that die are counted while cases run, and it is said what is quicker.
+dead='first [0-9]+ cases; --fail-fast stops'
+result 'nobody dies' "$(grep -E "died in each|failed" seen)"
+"$cts" run --engine ref --mutant hostile-crash --record-only --ranks 2 \
+    --case 'mlp.odd.*' >out 2>err
+cp err seen
+result 'ranks die: counts' "$(has '^ref: ([0-9]+) of \1 cases, [1-9][0-9]* failed$')"
+result 'ranks die: said once' "$(has "^fsdp-cts: a rank has died.*$dead"
+    [ "$(grep -cE "$dead" seen)" -eq 1 ] || echo twice)"
+
 # Every ten seconds: a command that takes longer.
 "$cts" mutants divide-twice >out 2>err
 cp err seen
@@ -69,4 +79,4 @@ result 'ci/watch: a line' "$(has '^sleeping: 3 of 7, 10 s$')"
 "$watch" failing log false 2>err
 result 'ci/watch: of what fails' "$([ $? -eq 1 ] || echo 'not 1')"
 
-finish 14
+finish 18

@@ -110,7 +110,7 @@ static struct figures look(struct judge_store *store, const struct text *text,
 
 static void print_output(const struct run_case *c, const struct figures *f)
 {
-    printf("\nThe miniature (chapter 16.5, Output 16.5.1): mlp "
+    printf("The miniature (chapter 16.5, Output 16.5.1): mlp "
            "16-32-32-16-8, 40 steps\n");
     printf("  workers K                       : %u\n", c->ranks);
     printf("  whole-model parameters          : %llu\n",
@@ -166,7 +166,10 @@ void textbook_print(const struct evaluate_input *e,
     struct judge_store *store = NULL;
     bool book = false; /* K = 4, as the book has it, is among them */
 
-    if (judge_is_selection(r) && !asked) {
+    if ((judge_is_selection(r) && !asked) ||
+        r->count[JUDGE_FAIL] + r->count[JUDGE_ERROR] + r->count[JUDGE_TIMEOUT] +
+                r->count[JUDGE_INCOMPLETE] >
+            0) {
         return;
     }
 
@@ -188,6 +191,7 @@ void textbook_print(const struct evaluate_input *e,
         if (f.known) {
             print_output(c, &f);
             print_exercise(store, e, c->ranks);
+            printf("\n");
         }
         judge_store_next(store);
     }

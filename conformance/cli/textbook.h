@@ -9,8 +9,9 @@
 
 #include "cli/evaluate.h"
 
-/* Reads the records of e; prints nothing if no case is that model, and of a
- * selection, as r says, only if it was asked for. */
+/* Reads the records of e; prints nothing if no case is that model, or not all
+ * was found right, and of a selection, as r says, only if it was asked for. It
+ * stands in front of the report, whose last line is the verdict. */
 void textbook_print(const struct evaluate_input *e,
                     const struct judge_result *r, bool asked);
 

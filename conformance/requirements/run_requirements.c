@@ -96,8 +96,12 @@ static bool completes_of_rank(const struct expect *e,
     }
     return finding_note(
         f, finding_at("run", -1, -1, k), "ended with %d (%s)%s%.*s%s%.*s",
-        rank->status, fsdp_status_text(rank->status), where > 0 ? " in " : "",
-        where, error->where, message > 0 ? ": " : "", message, error->message);
+        rank->status,
+        rank->status == FSDP_ERR_UNSUPPORTED
+            ? "unsupported, though all that this case needs is claimed"
+            : fsdp_status_text(rank->status),
+        where > 0 ? " in " : "", where, error->where, message > 0 ? ": " : "",
+        message, error->message);
 }
 
 /* Aborted ranks only followed another one, so they come last. */

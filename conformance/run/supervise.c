@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 enum {
-    MAX_WORKERS = 64
+    MAX_WORKERS = 64,
+    DEATHS = 8 /* cases, each with a dead rank, before it is said */
 };
 
 static volatile sig_atomic_t interrupted, again, suspended;
@@ -233,6 +234,19 @@ static uint32_t lost(const struct supervised *worker, uint32_t n_workers)
     return n;
 }
 
+/* Once: whoever waits for an engine that dies in every case need not. */
+static void look_for_deaths(struct progress *p, bool *said)
+{
+    if (!*said && !p->silent && p->done >= DEATHS && p->failed == p->done) {
+        *said = true;
+        progress_clear(p);
+        (void)fprintf(stderr,
+                      "fsdp-cts: a rank has died in each of the first %u "
+                      "cases; --fail-fast stops at the first and shows it\n",
+                      p->done);
+    }
+}
+
 int supervise(const struct supervise_job *job, struct supervise_engine *engine,
               struct fsdp_error *error)
 {
@@ -246,6 +260,7 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
     struct debugger debugger = {0, 0};
     char file[WORKER_DEBUG_BYTES];
     struct progress progress;
+    bool told = false;
     struct sigaction before;
 
     if (status == FSDP_OK) {
@@ -269,6 +284,7 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
         progress_add(job->part, 0, 0);
         progress_add(&progress, ended(worker, n_workers) - progress.done,
                      lost(worker, n_workers) - progress.failed);
+        look_for_deaths(&progress, &told);
     }
     sigaction(SIGTSTP, &before, NULL);
     debugger_end(&debugger);

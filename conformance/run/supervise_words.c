@@ -237,9 +237,10 @@ static void take_line(struct supervised *w, struct supervise_engine *engine)
             told_begin(&w->told, w->job->wrap);
             clock_gettime(CLOCK_MONOTONIC, &w->last);
         }
-    } else if (says(w->line, "end ", &i) || says(w->line, "again ", &i)) {
+    } else if (says(w->line, "end ", &i) || says(w->line, "died ", &i) ||
+               says(w->line, "again ", &i)) {
         if (w->in_case && i == w->next - w->started) {
-            const bool ended = w->line[0] == 'e';
+            const bool ended = w->line[0] != 'a';
 
             show_rest(w);
             if (ended) {
@@ -251,6 +252,7 @@ static void take_line(struct supervised *w, struct supervise_engine *engine)
             w->in_case = false;
             w->next += ended;
             w->n_ended += ended;
+            w->n_lost += w->line[0] == 'd';
             clock_gettime(CLOCK_MONOTONIC, &w->last);
         }
     } else if (strncmp(w->line, "refuse ", strlen("refuse ")) == 0) {

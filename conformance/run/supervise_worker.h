@@ -59,7 +59,7 @@ struct supervised {
     bool killed;               /* by us: it made no progress */
     int wait_status;           /* once it has ended */
     struct fsdp_error refused; /* why it cannot go on, in its own words */
-    uint32_t n_ended, n_lost;  /* lost: with their worker */
+    uint32_t n_ended, n_lost;  /* lost: with their worker, or a rank */
 };
 
 /* supervise_start.c: starts a worker on what is left. IO. */

@@ -49,6 +49,7 @@ struct worker {
     struct record_weight weight[WORLD_MAX_RANKS]; /* of the case */
     uint32_t mpi_rank, mpi_world;
     bool different; /* the ranks are not of one build */
+    bool died;      /* a rank did not return from the case */
     struct fsdp_error error;
 };
 
@@ -210,6 +211,16 @@ static bool is_to_be_weighed(const struct worker *w, const struct run_case *c,
     return well;
 }
 
+static bool has_died(const struct world_result *ends, uint32_t ranks)
+{
+    uint32_t k = 0;
+
+    while (k < ranks && ends[k].end == WORLD_RETURNED) {
+        k++;
+    }
+    return k < ranks;
+}
+
 /* Without a record there is nothing to judge, whatever the engine did: what
  * there is of it goes, and a line says why. Whether the machine can write again
  * shows with the next worker, who plays the next case or cannot begin. MPI's
@@ -309,6 +320,7 @@ static int run_case(struct worker *w, const struct run_case *c)
         status = run_world(w, &d, ends);
     }
     memset(w->weight, 0, c->ranks * sizeof(*w->weight));
+    w->died = has_died(ends, c->ranks);
     if (status == FSDP_OK && is_to_be_weighed(w, c, ends)) {
         status = weigh(w, &d);
     }
@@ -425,13 +437,14 @@ static int run_batch(struct worker *w, const struct run_case *c, size_t n)
             return FSDP_ERR_INVALID;
         }
         say(w, "begin", i);
+        w->died = false;
         status = run_case(w, &c[i]);
         if (w->o->world == WORLD_MPI && status == FSDP_ERR_ABORTED) {
             say(w, "again", i);
             return FSDP_OK;
         }
         FSDP_TRY(status);
-        say(w, "end", i);
+        say(w, w->died ? "died" : "end", i);
         FSDP_TRY(worker_words_wait(w->o->words));
         if (w->ranks.harmed) {
             return FSDP_OK; /* another worker goes on */

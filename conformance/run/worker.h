@@ -8,11 +8,13 @@
  *     begin 3
  *     end 3
  *
+ * In place of "end" it says "died" where a rank did not return from the case.
+ *
  * A worker that cannot go on, for a reason that is no engine's fault, says so
  * with "refuse STATUS MESSAGE" and ends. After "again 3" it has ended without
  * case 3: an MPI world is unusable after a failure, a new one is not.
  *
- * After "end" it waits for a byte that says that the record is where no engine
+ * After either it waits for a byte that says that the record is where no engine
  * reaches it. (Not under MPI.) Meanwhile it continues a supervisor that does
  * not answer, because a rank may have stopped it; but not one that is
  * suspended.

@@ -121,6 +121,13 @@ static void the_first_cause_not_who_followed(void **state)
     assert_int_equal(f.rank, 1);
     assert_string_equal(f.note, "ended with -3 (out of memory) in "
                                 "post_backward: no 4096 bytes");
+    /* Of a case that is not claimed nobody asks. */
+    x->r.rank[1].status = FSDP_ERR_UNSUPPORTED;
+    assert_false(holds(x, "run.completes", &f));
+    assert_string_equal(f.note,
+                        "ended with -2 (unsupported, though all that this case "
+                        "needs is claimed) in post_backward: no 4096 bytes");
+    x->r.rank[1].status = FSDP_ERR_NOMEM;
     /* A record's text need not end. */
     memset(error->where, 'w', sizeof(error->where));
     memset(error->message, 'm', sizeof(error->message));
