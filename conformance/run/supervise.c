@@ -271,7 +271,9 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
                      lost(worker, n_workers) - progress.failed);
     }
     sigaction(SIGTSTP, &before, NULL);
-    debugger_end(&debugger);
+    if (job->debug) {
+        debugger_end(&debugger);
+    }
     progress_end(&progress);
     for (uint32_t k = 0; worker && k < MAX_WORKERS; k++) {
         supervised_stop(&worker[k]);
