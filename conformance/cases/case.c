@@ -2,7 +2,8 @@
 /*
  * case.c - what a case is like, and what an engine and the unsharded run are
  * told of it. Everything follows from the fields of a case alone, so that every
- * process that has the case has all of this.
+ * process that has the case has all of this. Factors and groups
+ * (case_factors.h) and precisions (case_precision.h) are tables, a row each.
  */
 #include "cases/case_factors.h"
 #include "cases/case_precision.h"
@@ -232,4 +233,187 @@ void case_options(const struct run_case *c, struct fsdp_options *out)
     out->prefetch_forward = c->prefetch_forward;
     out->prefetch_backward = c->prefetch_backward;
     out->reduces_in_flight = c->reduces_in_flight;
+}
+
+static const struct factors {
+    const char *name;
+    float predivide; /* 0: none */
+    bool units;      /* have their own */
+    uint32_t groups; /* with their own numbers; 0: none have */
+} factors[CASE_N_FACTORS] = {
+    [CASE_USUAL_FACTORS] = {.name = "usual-factors"},
+    [CASE_PRE2] = {.name = "pre2", .predivide = 2.0f},
+    [CASE_PRE3] = {.name = "pre3", .predivide = 3.0f},
+    [CASE_UNIT_FACTORS] = {.name = "unit-factors", .units = true},
+    [CASE_ONE_GROUP] = {.name = "one-group", .groups = 1},
+    [CASE_EMPTY_GROUP] = {.name = "empty-group", .groups = 3},
+    [CASE_OWN_GROUPS] = {.name = "own-groups", .groups = 5},
+};
+
+/* None is that of the options, so that whoever takes those is found. */
+static const struct case_numbers numbers[CASE_MAX_GROUPS] = {
+    {0.875f, 0.8f, 0.99f, 1e-6f}, {0.5f, 0.75f, 0.9f, 1e-3f},
+    {0.25f, 0.95f, 0.95f, 1e-2f}, {0.0f, 0.5f, 0.875f, 1e-4f},
+    {0.75f, 0.0f, 0.75f, 0.125f},
+};
+
+static const struct factors *factors_of(const struct run_case *c)
+{
+    return &factors[c->factors < CASE_N_FACTORS ? c->factors : 0];
+}
+
+const char *case_factors_name(uint32_t factor)
+{
+    return factor < CASE_N_FACTORS ? factors[factor].name : NULL;
+}
+
+float case_predivide(const struct run_case *c)
+{
+    return factors_of(c)->predivide;
+}
+
+/* Neighbours are divided otherwise: by the option; by no power of two, part of
+ * it before the fold; not at all. */
+bool case_factors_of_unit(const struct run_case *c, uint32_t unit,
+                          struct case_unit_factors *out)
+{
+    static const struct case_unit_factors own[] = {
+        {0.0f, 0.0f}, {2.5f, 3.0f}, {1.0f, 0.0f}};
+
+    *out = own[factors_of(c)->units ? unit % 3 : 0];
+    return factors_of(c)->units;
+}
+
+bool case_has_numbers(const struct run_case *c)
+{
+    return factors_of(c)->groups > 0;
+}
+
+bool case_numbers_of_group(const struct run_case *c, uint32_t group,
+                           struct case_numbers *out)
+{
+    *out = numbers[group < CASE_MAX_GROUPS ? group : 0];
+    return case_has_numbers(c);
+}
+
+uint32_t case_groups(const struct run_case *c)
+{
+    if (case_has_numbers(c)) {
+        return factors_of(c)->groups;
+    }
+    return c->scenario == CASE_GROUPS ? 2 : 1;
+}
+
+/* Neither layers nor weights and biases: neighbours are in different ones.
+ * The empty one is in the middle. */
+uint32_t case_group_of(const struct run_case *c, uint32_t parameter)
+{
+    const uint32_t n = case_groups(c);
+
+    if (n > 3) {
+        return parameter % n;
+    }
+    return n > 1 && parameter % 3 == 1 ? n - 1 : 0;
+}
+
+/* By powers of two, so that what is exact stays so. */
+float case_group_lr(const struct run_case *c, uint32_t group)
+{
+    static const float times[CASE_MAX_GROUPS] = {1.0f, 0.25f, 0.5f, 0.125f,
+                                                 2.0f};
+
+    return c->lr * times[group < CASE_MAX_GROUPS ? group : 0];
+}
+
+float case_group_decay(const struct run_case *c, uint32_t group)
+{
+    static const float times[CASE_MAX_GROUPS] = {1.0f, 8.0f, 2.0f, 4.0f, 0.5f};
+
+    return c->weight_decay * times[group < CASE_MAX_GROUPS ? group : 0];
+}
+
+enum {
+    F32 = FSDP_DTYPE_F32,
+    BF16 = FSDP_DTYPE_BF16,
+    F16 = FSDP_DTYPE_F16,
+    NONE = FSDP_DTYPE_NONE
+};
+
+static const struct precision {
+    const char *name;
+    struct case_dtypes d; /* param, grad, accumulate, reduce, sum */
+} precisions[CASE_N_PRECISIONS] = {
+    [CASE_F32] = {"f32", {F32, F32, F32, F32, F32}},
+    [CASE_BF16] = {"bf16", {BF16, BF16, F32, F32, F32}},
+    [CASE_BF16_REDUCE] = {"bf16r", {BF16, BF16, BF16, BF16, BF16}},
+    [CASE_BF16_SUM] = {"bf16s", {BF16, BF16, BF16, BF16, F32}},
+    [CASE_REDUCE_BF16] = {"r16", {F32, F32, F32, BF16, BF16}},
+    [CASE_BF16_ACCUMULATE] = {"bf16a", {BF16, BF16, BF16, F32, F32}},
+    [CASE_FP16] = {"fp16", {F16, F16, F16, F16, F16}},
+    [CASE_FP16_REDUCE_F32] = {"fp16r32", {F16, F16, F32, F32, F32}},
+    [CASE_UNITS] = {"units", {BF16, BF16, F32, F32, F32}},
+    [CASE_DEFAULTS] = {"defaults", {BF16, NONE, NONE, NONE, NONE}},
+    [CASE_REDUCE_BF16_PENDING] = {"r16a", {F32, F32, BF16, BF16, BF16}},
+};
+
+const char *case_precision_name(uint32_t precision)
+{
+    return precision < CASE_N_PRECISIONS ? precisions[precision].name : NULL;
+}
+
+struct case_dtypes case_dtypes(const struct run_case *c)
+{
+    return precisions[c->precision < CASE_N_PRECISIONS ? c->precision : 0].d;
+}
+
+bool case_has_units_dtypes(const struct run_case *c)
+{
+    return c->precision == CASE_UNITS || c->precision == CASE_DEFAULTS;
+}
+
+/* Neighbours have other dtypes: those of the options, float32, float16. Where
+ * defaults are asked for, those of a unit follow from what it has of its own,
+ * and its gradients are wider than their sum, or as narrow. */
+bool case_dtypes_of_unit(const struct run_case *c, uint32_t unit,
+                         struct case_dtypes *out)
+{
+    static const uint32_t of[] = {CASE_UNITS, CASE_F32, CASE_FP16};
+
+    static const struct case_dtypes less[] = {{BF16, NONE, NONE, NONE, NONE},
+                                              {F32, NONE, NONE, F16, NONE},
+                                              {F16, NONE, NONE, F16, NONE}};
+
+    *out = case_dtypes(c);
+    if (!case_has_units_dtypes(c)) {
+        return false;
+    }
+    *out = c->precision == CASE_UNITS ? precisions[of[unit % 3]].d
+                                      : less[unit % 3];
+    return unit % 3 != 0;
+}
+
+bool case_uses_dtype(const struct run_case *c, uint32_t dtype)
+{
+    for (uint32_t u = 0; u < 3; u++) {
+        struct case_dtypes d;
+
+        (void)case_dtypes_of_unit(c, u, &d);
+        if (d.param == dtype || d.grad == dtype || d.accumulate == dtype ||
+            d.reduce == dtype) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t case_buffer_dtype(const struct run_case *c, uint32_t param)
+{
+    return case_has_buffers(c) && c->precision != CASE_DEFAULTS ? param : NONE;
+}
+
+bool case_sums_wide(const struct run_case *c)
+{
+    const struct case_dtypes d = case_dtypes(c);
+
+    return d.sum != NONE && d.sum != d.reduce;
 }

@@ -346,7 +346,7 @@ static int with_engine(struct driver *x)
     close_engine(x, &lender);
     witness_release(&x->witness);
     wire_release(&x->wire);
-    play_forget_names(x);
+    drive_forget_names(x);
     for (uint32_t p = 0; p < x->model->n_parameters; p++) {
         free(x->summoned[p]);
     }
@@ -417,7 +417,9 @@ int drive_rank(void *context, struct world_rank *rank)
     if (d->look_at_process) {
         mallopt(M_MMAP_THRESHOLD, 128 * 1024); /* freed memory goes back */
     }
-    drive_allocate_tightly(d);
+    if (d->purpose != DRIVE_TO_RECORD) {
+        drive_allocate_tightly();
+    }
     make_env(&x, rank);
     if (status == FSDP_OK) {
         status = with_engine(&x);

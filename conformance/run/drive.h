@@ -162,7 +162,6 @@ bool drive_is_unwritten(const struct world_result *end);
  * what is left is given back, in any state. */
 int play_script(struct driver *x);
 void play_end_of_run(struct driver *x);
-void play_forget_names(struct driver *x); /* of what was saved (play_names.c) */
 /* For those who describe what happens: the run stands here. */
 void drive_place(struct driver *x, uint32_t point, uint32_t index);
 /* drive_exchange.c. From here on env.exchange is the rank's, counted. */
@@ -176,13 +175,21 @@ int drive_exchange(struct driver *x, const void *mine, uint64_t bytes,
 
 /* drive_weigh.c: the rank stands at that point (enum rank_line_word), if it is
  * weighed. OK; IO: it could not be. */
-int drive_weigh(struct driver *x, uint32_t point);
+int drive_stand(struct driver *x, uint32_t point);
+static inline int drive_weigh(struct driver *x, uint32_t point)
+{
+    return x->d->purpose == DRIVE_TO_RECORD ? FSDP_OK : drive_stand(x, point);
+}
 /* Before anything is allocated that is to be weighed. */
-void drive_allocate_tightly(const struct drive *d);
+void drive_allocate_tightly(void);
 
 /* drive_told.c: the model, whose `initial` says in env->error what was wrong
  * with a call that it refuses. */
 void drive_tell_model(struct driver *x);
+/* What is trained: a life begins with what the model says. */
+int drive_tell_trained(struct driver *x);
+/* The names that a life was told, and those that were saved. */
+void drive_forget_names(struct driver *x);
 /* Completes *e, with which the run ended: what the engine left unsaid, and
  * where the run stood. */
 void drive_tell_end(const struct driver *x, int status, struct fsdp_error *e);

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Frozen parameters never change, so that one which is not loaded would have
@@ -90,6 +91,30 @@ void drive_tell_model(struct driver *x)
     if (x->renamed > 0) {
         x->told.parameter_name = x->names;
     }
+}
+
+int drive_tell_trained(struct driver *x)
+{
+    const size_t n = x->model->n_parameters;
+
+    if (memcmp(x->flags, x->model->parameter_flags, n * sizeof(*x->flags)) ==
+        0) {
+        return FSDP_OK;
+    }
+    memcpy(x->flags, x->model->parameter_flags, n * sizeof(*x->flags));
+    return wire_change(&x->wire, x->units, x->d->c->layout);
+}
+
+void drive_forget_names(struct driver *x)
+{
+    for (uint32_t i = 0; i < SCRIPT_MAX_SLOTS; i++) {
+        free(x->saved_names[i]);
+        x->saved_names[i] = NULL;
+    }
+    free(x->name);
+    free(x->names);
+    x->name = NULL;
+    x->names = NULL;
 }
 
 static void place_words(const struct driver *x, char out[128])

@@ -15,14 +15,12 @@
 
 /* What is freed goes back to the system, and nothing is kept in reserve, so
  * that the pages of a process are what it has allocated. */
-void drive_allocate_tightly(const struct drive *d)
+void drive_allocate_tightly(void)
 {
-    if (d->purpose != DRIVE_TO_RECORD) {
-        (void)mallopt(M_ARENA_MAX, 1);
-        (void)mallopt(M_MMAP_THRESHOLD, 16 * 1024);
-        (void)mallopt(M_TRIM_THRESHOLD, 0);
-        (void)mallopt(M_TOP_PAD, 0);
-    }
+    (void)mallopt(M_ARENA_MAX, 1);
+    (void)mallopt(M_MMAP_THRESHOLD, 16 * 1024);
+    (void)mallopt(M_TRIM_THRESHOLD, 0);
+    (void)mallopt(M_TOP_PAD, 0);
 }
 
 /* Of writable private memory, resident or not. 0: unknown. */
@@ -54,7 +52,7 @@ static void bound(struct driver *x)
     }
 }
 
-int drive_weigh(struct driver *x, uint32_t point)
+int drive_stand(struct driver *x, uint32_t point)
 {
     const uint32_t purpose = x->d->purpose;
 

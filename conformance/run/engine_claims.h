@@ -7,7 +7,19 @@
 
 #include <fsdp/engine.h>
 
+#include <stdbool.h>
+#include <string.h>
+
 /* Whether the claim's name is in the engine's list. */
-bool engine_claims(const struct fsdp_engine *engine, const char *claim);
+static inline bool engine_claims(const struct fsdp_engine *engine,
+                                 const char *claim)
+{
+    for (const char *const *c = engine->claims; *c; c++) {
+        if (strcmp(*c, claim) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 
 #endif

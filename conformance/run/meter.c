@@ -249,7 +249,9 @@ static void device_live(void *self, struct fsdp_stream *stream, uint32_t kind,
     m->range[m->n_ranges++] = (struct meter_range){b, bytes, kind, unit};
     m->live[kind] += bytes;
     count(m);
-    trace_live(m->trace, m->live);
+    if (m->trace) {
+        trace_live(m->trace, m->live);
+    }
 }
 
 static void device_dead(void *self, struct fsdp_stream *stream, void *p)
@@ -265,7 +267,9 @@ static void device_dead(void *self, struct fsdp_stream *stream, void *p)
             }
             m->range[i] = m->range[--m->n_ranges];
             m->live[x.kind] -= x.bytes;
-            trace_live(m->trace, m->live);
+            if (m->trace) {
+                trace_live(m->trace, m->live);
+            }
             poison(m, stream, p, x.bytes);
             break;
         }
@@ -366,6 +370,8 @@ void meter_close(struct meter *m, struct record_memory *out)
     out->left_live = 0;
     out->left_storage = 0;
     give_back(m, out);
-    trace_close(m->trace);
+    if (m->trace) {
+        trace_close(m->trace);
+    }
     race_close(m->race);
 }

@@ -48,16 +48,21 @@ static int device_copy(void *self, struct fsdp_stream *stream, void *to,
 {
     struct meter_handle *h = self;
     struct race *race = race_of(self);
-    struct trace_event *event;
+    struct trace *trace = trace_of(self);
+    struct trace_event *event = NULL;
     int status;
 
     FSDP_TRY(refusal_of_copy_ranges(h->meter, h->is_model, to, from, bytes));
     if (race) {
         race_copy(race, stream, to, from, bytes);
     }
-    event = trace_begin(trace_of(self), stream, RACE_COPY, FSDP_NO_UNIT, bytes);
+    if (trace) {
+        event = trace_begin(trace, stream, RACE_COPY, FSDP_NO_UNIT, bytes);
+    }
     status = real(self)->copy(real(self)->self, stream, to, from, bytes);
-    trace_end(trace_of(self), stream, event);
+    if (event) {
+        trace_end(trace, stream, event);
+    }
     if (status == FSDP_OK && !h->is_model && bytes > 0) {
         count_copy(h->meter, to, from, bytes);
     }
@@ -89,7 +94,8 @@ static int device_run(void *self, struct fsdp_stream *stream,
 {
     struct meter_handle *h = self;
     struct race *race = race_of(self);
-    struct trace_event *event;
+    struct trace *trace = trace_of(self);
+    struct trace_event *event = NULL;
     int status;
 
     h->meter->launches += !h->is_model;
@@ -101,10 +107,14 @@ static int device_run(void *self, struct fsdp_stream *stream,
     if (race) {
         race_operator(race, stream, op);
     }
-    event = trace_begin(trace_of(self), stream, RACE_OPERATOR + op->kind,
-                        op->unit, trace_operator_bytes(op));
+    if (trace) {
+        event = trace_begin(trace, stream, RACE_OPERATOR + op->kind, op->unit,
+                            trace_operator_bytes(op));
+    }
     status = real(self)->run(real(self)->self, stream, op);
-    trace_end(trace_of(self), stream, event);
+    if (event) {
+        trace_end(trace, stream, event);
+    }
     if (status == FSDP_ERR_INVALID) {
         refusal_by_device(h->meter, h->is_model, op);
     }
@@ -139,6 +149,8 @@ static int device_mark(void *self, struct fsdp_stream *stream,
 
     if (status == FSDP_OK && race_of(self)) {
         race_mark(race_of(self), stream, *out_ticket);
+    }
+    if (status == FSDP_OK && trace_of(self)) {
         trace_mark(trace_of(self), stream, *out_ticket);
     }
     return status;
@@ -152,6 +164,8 @@ static int device_wait(void *self, struct fsdp_stream *later,
 
     if (race) {
         race_wait(race, later, earlier, ticket);
+    }
+    if (trace_of(self)) {
         trace_wait(trace_of(self), later, earlier, ticket, edge);
     }
     return real(self)->wait(real(self)->self, later, earlier, ticket, edge);

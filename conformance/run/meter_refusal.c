@@ -132,10 +132,14 @@ static bool collective_bytes(const struct meter *m, uint32_t extent,
     return true;
 }
 
+static const char *name_of(const struct fsdp_collective *c)
+{
+    return race_what_name(RACE_COLLECTIVE + c->kind);
+}
+
 int refusal_of_collective(const struct meter *m, uint32_t extent,
                           const struct fsdp_collective *c)
 {
-    const char *name = race_what_name(RACE_COLLECTIVE + c->kind);
     uint64_t in;
     uint64_t out;
     uint64_t over;
@@ -145,9 +149,9 @@ int refusal_of_collective(const struct meter *m, uint32_t extent,
         return FSDP_OK;
     }
     if (!c->out || (!c->in && c->kind != FSDP_BROADCAST)) {
-        return refuse(m, "comm",
-                      "%s of unit %" PRId32 ", n %" PRIu64 ": '%s' is NULL",
-                      name, (int32_t)c->unit, c->n, c->out ? "in" : "out");
+        return refuse(
+            m, "comm", "%s of unit %" PRId32 ", n %" PRIu64 ": '%s' is NULL",
+            name_of(c), (int32_t)c->unit, c->n, c->out ? "in" : "out");
     }
     over = beyond(m, c->in, in);
     is_in = over > 0;
@@ -155,8 +159,8 @@ int refusal_of_collective(const struct meter *m, uint32_t extent,
     return over ? refuse(m, "comm",
                          "%s of unit %" PRId32 ", n %" PRIu64 ": '%s', %" PRIu64
                          " bytes, ends %" PRIu64 " bytes beyond its allocation",
-                         name, (int32_t)c->unit, c->n, is_in ? "in" : "out",
-                         is_in ? in : out, over)
+                         name_of(c), (int32_t)c->unit, c->n,
+                         is_in ? "in" : "out", is_in ? in : out, over)
                 : FSDP_OK;
 }
 

@@ -13,7 +13,7 @@ static int begin_life(struct driver *x)
 {
     drive_place(x, RACE_AT_SHARD, 0);
     drive_tell_model(x);
-    FSDP_TRY(play_trains_as_told(x));
+    FSDP_TRY(drive_tell_trained(x));
     FSDP_TRY(drive_weigh(x, x->own_device ? RANK_LINE_BEFORE_OWN
                                           : RANK_LINE_BEFORE));
     FSDP_TRY(play_shard(x));
@@ -160,11 +160,18 @@ static int play_passes_of_all(struct driver *x, const struct script_action *a)
     return FSDP_OK;
 }
 
+/* The engine has functions for it, and there is a place. */
+static bool can_save(const struct driver *x)
+{
+    return x->engine.save_begin && x->engine.save_wait && x->engine.load &&
+           (x->engine.loaded_extra || x->serial) && x->d->checkpoints;
+}
+
 int play_script(struct driver *x)
 {
     const struct script_action *a;
 
-    if (!play_can_save(x)) {
+    if (!can_save(x) && play_saves(x)) {
         return FSDP_ERR_UNSUPPORTED;
     }
     x->walk = script_begin(x->d->script);

@@ -57,9 +57,8 @@ int play_wrong_backward_step(struct driver *x, const struct play_wrong *how,
                              int *status);
 int play_clip(struct driver *x, const struct script_action *a);
 
-/* play_checkpoint.c. False: the script saves or loads, and the engine cannot,
- * or there is no place for it. */
-bool play_can_save(const struct driver *x);
+/* play_checkpoint.c: whether the script saves or loads. */
+bool play_saves(const struct driver *x);
 int play_save(struct driver *x, const struct script_action *a);
 int play_wait(struct driver *x, const struct script_action *a);
 int play_load(struct driver *x, const struct script_action *a);
@@ -115,8 +114,7 @@ int play_summon_some(struct driver *x, const struct script_action *a);
 int play_wrong_summon(struct driver *x, int *status);
 int play_wrong_summon_unit(struct driver *x, int *status);
 
-/* play_freeze.c: what is trained. A life begins with what the model says. */
-int play_trains_as_told(struct driver *x);
+/* play_freeze.c: what is trained. */
 int play_freeze(struct driver *x, const struct script_action *a);
 int play_wrong_freeze(struct driver *x, int *status);
 int play_wrong_freeze_unknown(struct driver *x, int *status);

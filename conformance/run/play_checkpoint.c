@@ -69,7 +69,7 @@ static bool is_wrong_save(uint32_t call)
     return is;
 }
 
-bool play_can_save(const struct driver *x)
+bool play_saves(const struct driver *x)
 {
     const struct script *s = x->d->script;
     bool asked = s->given != 0;
@@ -84,9 +84,7 @@ bool play_can_save(const struct driver *x)
         asked = asked || (s->inside[i].sync == SCRIPT_SYNC_UNSAID &&
                           is_wrong_save(s->inside[i].call));
     }
-    return !asked ||
-           (x->engine.save_begin && x->engine.save_wait && x->engine.load &&
-            (x->engine.loaded_extra || x->serial) && x->d->checkpoints);
+    return asked;
 }
 
 /* ---- The driver's own state -------------------------------------------- */

@@ -8,18 +8,6 @@
 
 #include <string.h>
 
-int play_trains_as_told(struct driver *x)
-{
-    const size_t n = x->model->n_parameters;
-
-    if (memcmp(x->flags, x->model->parameter_flags, n * sizeof(*x->flags)) ==
-        0) {
-        return FSDP_OK;
-    }
-    memcpy(x->flags, x->model->parameter_flags, n * sizeof(*x->flags));
-    return wire_change(&x->wire, x->units, x->d->c->layout);
-}
-
 static int set(struct driver *x, uint32_t p, uint32_t on)
 {
     return x->engine.set_requires_grad

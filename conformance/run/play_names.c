@@ -44,18 +44,6 @@ int play_rename(struct driver *x, uint32_t renamed)
     return FSDP_OK;
 }
 
-void play_forget_names(struct driver *x)
-{
-    for (uint32_t i = 0; i < SCRIPT_MAX_SLOTS; i++) {
-        free(x->saved_names[i]);
-        x->saved_names[i] = NULL;
-    }
-    free(x->name);
-    free(x->names);
-    x->name = NULL;
-    x->names = NULL;
-}
-
 /* ---- Lists ----------------------------------------------------------------
  */
 

@@ -185,7 +185,9 @@ static int pass_point(struct driver *x, const struct script_action *a,
     if (point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD ||
         point == FSDP_PRE_RECOMPUTE) {
         FSDP_TRY(x->workload->compute(x->run, point, module));
-        FSDP_TRY(play_buffers_left(x));
+        if (x->model->n_buffers > 0) {
+            FSDP_TRY(play_buffers_left(x));
+        }
     }
     return FSDP_OK;
 }

@@ -8,7 +8,7 @@
 #include "run/engine_load.h"
 #include "run/process_state.h"
 #include "run/rank_limits.h"
-#include "run/stack_names.h"
+#include "run/told.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -73,10 +73,10 @@ static void await_debugger(const struct rank_body *b, uint32_t rank)
 /* For whoever asks why it ended (run/told.h). */
 static void say_where(const struct rank_body *b, struct world_rank *rank)
 {
-    char file[STACK_PATH_BYTES];
+    char file[TOLD_PATH_BYTES];
 
     if (b->o->world == WORLD_LOCAL) {
-        stack_file_of(b->folders[0], rank->rank, file);
+        told_stack_file(b->folders[0], rank->rank, file);
         world_stack_to(rank, file);
     }
 }

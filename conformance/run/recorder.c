@@ -64,7 +64,7 @@ static int run(void *self, struct fsdp_stream *stream,
     struct trace *trace = r->meter.trace;
     const struct fsdp_collective whole = fsdp_collective_of(given);
     const struct fsdp_collective *c = &whole;
-    struct trace_event *event;
+    struct trace_event *event = NULL;
     int status;
 
     FSDP_TRY(refusal_of_collective(&r->meter, extent_of(r->env, c->dim), c));
@@ -77,10 +77,15 @@ static int run(void *self, struct fsdp_stream *stream,
     if (!sequences_have_room(&r->open)) {
         return FSDP_ERR_NOMEM;
     }
-    event = trace_begin(trace, stream, RACE_COLLECTIVE + c->kind, c->unit,
+    if (trace) {
+        event =
+            trace_begin(trace, stream, RACE_COLLECTIVE + c->kind, c->unit,
                         trace_collective_bytes(c, extent_of(r->env, c->dim)));
+    }
     status = r->real_comm->run(r->real_comm->self, stream, c);
-    trace_end(trace, stream, event);
+    if (event) {
+        trace_end(trace, stream, event);
+    }
     if (status == FSDP_ERR_MISMATCH && r->crossing) {
         crossing_mismatch(r->crossing);
     }
@@ -184,7 +189,9 @@ void recorder_place(struct recorder *r, uint32_t step, uint32_t point,
     if (r->meter.race) {
         race_place(r->meter.race, step, point, module);
     }
-    trace_place(r->meter.trace, step, point, module);
+    if (r->meter.trace) {
+        trace_place(r->meter.trace, step, point, module);
+    }
 }
 
 int recorder_finish_compute(struct recorder *r)

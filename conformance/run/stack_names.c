@@ -24,12 +24,6 @@ struct mapping {
     char path[256];
 };
 
-void stack_file_of(const char *folder, uint32_t rank,
-                   char path[STACK_PATH_BYTES])
-{
-    (void)snprintf(path, STACK_PATH_BYTES, "%s/rank-%u.stack", folder, rank);
-}
-
 /* ---- The file of a rank ---- */
 
 static FILE *open_plain(const char *path)

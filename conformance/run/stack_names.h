@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 enum {
-    STACK_PATH_BYTES = 4096 + 32,
     STACK_NAME_BYTES = 512,
     STACK_FRAMES = 24, /* of a stack: the innermost */
     STACKS_OF_A_FILE = 16
@@ -34,10 +33,6 @@ struct stack {
     uint32_t n;
     struct stack_frame frame[STACK_FRAMES];
 };
-
-/* FOLDER/rank-R.stack */
-void stack_file_of(const char *folder, uint32_t rank,
-                   char path[STACK_PATH_BYTES]);
 
 /* What is in the file, up to STACKS_OF_A_FILE, without names; 0 too if there
  * is none. */

@@ -287,7 +287,9 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
         look_for_deaths(&progress, &told);
     }
     sigaction(SIGTSTP, &before, NULL);
-    debugger_end(&debugger);
+    if (job->debug) {
+        debugger_end(&debugger);
+    }
     progress_end(&progress);
     for (uint32_t k = 0; worker && k < MAX_WORKERS; k++) {
         supervised_stop(&worker[k]);

@@ -13,7 +13,7 @@
 enum {
     MAX_RANKS = 16,  /* of which stacks are told */
     MAX_STACKS = 24, /* of a case */
-    PATH_BYTES = STACK_PATH_BYTES
+    PATH_BYTES = TOLD_PATH_BYTES
 };
 
 static void add(struct told *t, const char *format, ...)
@@ -91,6 +91,12 @@ static void add_stack(struct told *t, uint32_t rank, struct stack *s,
     }
 }
 
+void told_stack_file(const char *folder, uint32_t rank,
+                     char path[TOLD_PATH_BYTES])
+{
+    (void)snprintf(path, TOLD_PATH_BYTES, "%s/rank-%u.stack", folder, rank);
+}
+
 /* Those that died first; and of the others the first threads before more. */
 static void add_stacks(struct told *t, const char *folder, uint32_t ranks,
                        const char *never, uint32_t pass, uint32_t *n)
@@ -101,7 +107,7 @@ static void add_stacks(struct told *t, const char *folder, uint32_t ranks,
     for (uint32_t r = 0; r < ranks && *n < MAX_STACKS; r++) {
         uint32_t found;
 
-        stack_file_of(folder, r, path);
+        told_stack_file(folder, r, path);
         found = access(path, F_OK) == 0 ? stack_read(path, stack) : 0;
         for (uint32_t i = 0; i < found && *n < MAX_STACKS; i++) {
             const uint32_t own = stack[i].signal != 0 ? 0
@@ -146,7 +152,7 @@ void told_keep(struct told *t, const char *folder, uint32_t ranks, bool names,
                    pass, &n);
     }
     for (uint32_t r = 0; r < ranks; r++) {
-        stack_file_of(folder, r, path);
+        told_stack_file(folder, r, path);
         (void)unlink(path);
     }
     write_file(t, folder);

@@ -29,6 +29,13 @@ struct told {
     uint32_t lines;
 };
 
+/* FOLDER/rank-R.stack: where that rank says where it stood. */
+enum {
+    TOLD_PATH_BYTES = 4096 + 32
+};
+void told_stack_file(const char *folder, uint32_t rank,
+                     char path[TOLD_PATH_BYTES]);
+
 /* `wrap`: what ranks run under, or NULL. */
 void told_begin(struct told *t, const char *wrap);
 /* A line without its end, plain; rank -1: nobody knows whose it is. */

@@ -71,15 +71,13 @@ struct trace *trace_open(const struct fsdp_device *device, struct race *race)
 
 void trace_close(struct trace *t)
 {
-    while (t && t->first) {
+    while (t->first) {
         struct block *next = t->first->next;
         free(t->first);
         t->first = next;
     }
-    if (t) {
-        free(t->flow);
-        free(t->marks.mark);
-    }
+    free(t->flow);
+    free(t->marks.mark);
     free(t);
 }
 
@@ -155,13 +153,10 @@ static void follow(struct trace *t, struct track *track,
 struct trace_event *trace_begin(struct trace *t, struct fsdp_stream *stream,
                                 uint32_t what, uint32_t unit, uint64_t bytes)
 {
-    struct block *b = t ? t->last : NULL;
+    struct block *b = t->last;
     struct trace_event *event;
     uint32_t track;
 
-    if (!t) {
-        return NULL;
-    }
     if (!b || b->n == BLOCK) {
         b = calloc(1, sizeof(*b));
         if (!b) {
@@ -190,20 +185,16 @@ struct trace_event *trace_begin(struct trace *t, struct fsdp_stream *stream,
 void trace_end(struct trace *t, struct fsdp_stream *stream,
                struct trace_event *event)
 {
-    if (event) {
-        stamp(t, stream, &event->end);
-    }
+    stamp(t, stream, &event->end);
 }
 
 void trace_mark(struct trace *t, struct fsdp_stream *stream, uint64_t ticket)
 {
-    if (t) {
-        uint32_t i = t->next_ticket++ % TICKETS;
+    uint32_t i = t->next_ticket++ % TICKETS;
 
-        t->ticket[i].stream = stream;
-        t->ticket[i].ticket = ticket;
-        t->ticket[i].last = t->track[track_of(t, stream)].last;
-    }
+    t->ticket[i].stream = stream;
+    t->ticket[i].ticket = ticket;
+    t->ticket[i].last = t->track[track_of(t, stream)].last;
 }
 
 /* What a wait for this ticket waits for; NULL: nothing that is known. */
@@ -221,16 +212,10 @@ behind(struct trace *t, struct fsdp_stream *stream, uint64_t ticket)
 void trace_wait(struct trace *t, struct fsdp_stream *later,
                 struct fsdp_stream *earlier, uint64_t ticket, const char *edge)
 {
-    const struct trace_event *from;
-    struct track *track;
-    size_t n;
+    const struct trace_event *from = behind(t, earlier, ticket);
+    struct track *track = &t->track[track_of(t, later)];
+    const size_t n = strlen(track->waits);
 
-    if (!t) {
-        return;
-    }
-    from = behind(t, earlier, ticket);
-    track = &t->track[track_of(t, later)];
-    n = strlen(track->waits);
     if (n + strlen(edge) + 2 <= TRACE_WAITS_BYTES) {
         snprintf(track->waits + n, TRACE_WAITS_BYTES - n, "%s%s", n ? " " : "",
                  edge);
@@ -243,22 +228,17 @@ void trace_wait(struct trace *t, struct fsdp_stream *later,
 void trace_place(struct trace *t, uint32_t step, uint32_t point,
                  uint32_t module)
 {
-    if (t) {
-        trace_marks_add(&t->marks,
-                        (struct trace_mark_made){.step = step,
-                                                 .point = (uint8_t)point,
-                                                 .module = module});
-    }
+    trace_marks_add(&t->marks, (struct trace_mark_made){.step = step,
+                                                        .point = (uint8_t)point,
+                                                        .module = module});
 }
 
 void trace_live(struct trace *t, const uint64_t live[FSDP_N_KINDS])
 {
     struct trace_mark_made mark = {.is_live = true};
 
-    if (t) {
-        memcpy(mark.live, live, sizeof(mark.live));
-        trace_marks_add(&t->marks, mark);
-    }
+    memcpy(mark.live, live, sizeof(mark.live));
+    trace_marks_add(&t->marks, mark);
 }
 
 uint64_t trace_operator_bytes(const struct fsdp_op *op)

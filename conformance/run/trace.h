@@ -31,7 +31,7 @@ struct expect;
 
 /* `race` knows streams and where the run stands. NULL: no memory. */
 struct trace *trace_open(const struct fsdp_device *device, struct race *race);
-void trace_close(struct trace *t); /* NULL is allowed */
+void trace_close(struct trace *t);
 
 /* The run has come to this point; what is live, by kind, has changed. */
 void trace_place(struct trace *t, uint32_t step, uint32_t point,
@@ -40,7 +40,7 @@ void trace_live(struct trace *t, const uint64_t live[FSDP_N_KINDS]);
 
 /* Around what is given to a stream. begin returns what end takes; NULL where
  * there is no memory, which is no failure: an event is missing, and the
- * trace says so. t NULL: nothing happens. */
+ * trace says so. */
 struct trace_event *trace_begin(struct trace *t, struct fsdp_stream *stream,
                                 uint32_t what, uint32_t unit, uint64_t bytes);
 void trace_end(struct trace *t, struct fsdp_stream *stream,

@@ -17,7 +17,6 @@
 #include "run/orphans.h"
 #include "run/process_state.h"
 #include "run/same_build.h"
-#include "run/worker_batch.h"
 #include "run/worker_ends.h"
 #include "run/worker_folder.h"
 #include "run/worker_ranks.h"

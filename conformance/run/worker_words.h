@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker_words.h - what a worker says to its supervisor, on a descriptor of its
- * own (worker.h has the lines), and how it waits to be heard. Internal to
- * worker*.c.
+ * own (worker.h has the lines), and how it waits to be heard; and the files
+ * that it is given: cases, and the scripts beside them. Internal to worker*.c.
  */
 #ifndef FSDP_CTS_WORKER_WORDS_H
 #define FSDP_CTS_WORKER_WORDS_H
+
+#include "record/record.h"
 
 #include <fsdp/engine.h>
 
@@ -31,5 +33,13 @@ void worker_words_introduce(int words, const struct fsdp_engine *engine);
  * about to be suspended. (In a namespace it is out of reach of both.) ABORTED:
  * nobody is there any more. */
 int worker_words_wait(uint32_t descriptor);
+
+/* ---- The batch --------------------------------------------------------- */
+
+/* The n cases of the file; to be freed, whatever is returned. IO. */
+int worker_read_batch(const char *path, struct run_case **out, size_t *n,
+                      struct fsdp_error *error);
+/* The scripts beside a batch become known; an older batch has none. */
+int worker_read_scripts(const char *batch, struct fsdp_error *error);
 
 #endif
