@@ -9,12 +9,14 @@ import contextlib
 import glob
 import os
 import resource
+import shutil
 
 import torch.distributed as dist
 
 from adapter_job import said_of, write_text
 
-FAULTS = ("full-disk", "torn-save", "other-world", "mixed-saves")
+FAULTS = ("full-disk", "torn-save", "other-world", "mixed-saves",
+          "other-release")
 LIMIT = 512  # bytes that a file may have, on a disk that is full
 
 
@@ -38,13 +40,34 @@ def files_of(saved):
             yield from (os.path.join(folder, f) for f in files)
 
 
+def values_of(saved):
+    """Of the files those that have values: DeepSpeed saves a program beside
+    them, which is larger."""
+    return [f for f in sorted(files_of(saved)) if not f.endswith(".py")]
+
+
 def tear(saved, rank):
-    """The second half of the largest file is missing, of those that have
-    values: DeepSpeed saves a program beside them, which is larger."""
+    """The second half of the largest file is missing."""
     if rank == 0:
-        largest = max((f for f in sorted(files_of(saved))
-                       if not f.endswith(".py")), key=os.path.getsize)
+        largest = max(values_of(saved), key=os.path.getsize)
         os.truncate(largest, os.path.getsize(largest) // 2)
+    dist.barrier()
+
+
+def exchange_saved(life, saved):
+    """What was saved is kept for another release (--saves); or nothing was, and
+    what that one has kept of this case is there."""
+    if not life.engine.saves:
+        return
+    kept = os.path.join(life.engine.saves, life.case.id)
+    if life.rank == 0 and life.fault == "other-release":
+        shutil.copytree(kept, os.path.dirname(saved), dirs_exist_ok=True)
+    elif life.rank == 0:
+        for path in values_of(saved):
+            to = os.path.join(kept, os.path.relpath(
+                path, os.path.dirname(saved)))
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            shutil.copy(path, to)
     dist.barrier()
 
 

@@ -112,6 +112,7 @@ class Resume:
         with life.aside(), bad.full_disk() if life.fault == "full-disk" \
                 else contextlib.nullcontext():
             self.save()
+            bad.exchange_saved(life, self.saved)
         if life.fault == "torn-save":
             bad.tear(self.saved, life.rank)
         life.begin(blank=True)
@@ -142,6 +143,8 @@ class Resume:
             wait_for(self.mark_back)
 
     def begin_save(self):
+        if self.life.fault == "other-release":
+            return lambda: None
         with SHARDS.get(self.life.fault, contextlib.nullcontext)(self.life):
             return self.form.begin(self.life, self.saved)
 

@@ -262,6 +262,10 @@ def main(engine):
         help="a world of so many, with one unit, loads what is saved and saves "
         "it again before it is loaded")
     parser.add_argument(
+        "--saves", metavar="FOLDER",
+        help="what cases save is kept there, for another release; with --fault "
+        "other-release they load what is there, in place of what they saved")
+    parser.add_argument(
         "--unmeasured", action="store_true",
         help="memory is not measured, which takes more than half of the time: "
         "the claim live-bytes is not made")
@@ -275,6 +279,7 @@ def main(engine):
     a = parser.parse_args()
     engine.take_options(a)
     engine.through, engine.seconds = a.through, a.case_seconds
+    engine.saves = a.saves and os.path.abspath(a.saves)
     if a.unmeasured:
         engine.claims = [c for c in engine.claims if c != "live-bytes"]
     faults = {case: fault for fault, _, case in
@@ -282,6 +287,8 @@ def main(engine):
     for fault in faults.values():
         if fault not in FAULTS and fault not in engine.faults:
             parser.error(f"no such fault: {fault}")
+    if "other-release" in faults.values() and not a.saves:
+        parser.error("what another release has saved is named by --saves")
     engine.version = engine.version or torch.__version__.split("+")[0]
     if a.verb == "claims":
         if torchrun.started() and torchrun.rank():

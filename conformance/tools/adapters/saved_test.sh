@@ -8,7 +8,8 @@
 #
 # usage: saved_test.sh FSDP-CTS ENGINE [--bad [KEEP]]
 # ENGINE: pytorch_fsdp2, pytorch_fsdp1, fairscale_fsdp or deepspeed_zero3
-# --bad: what bad_input.txt has of that engine; KEEP: where the records go
+# --bad: what bad_input.txt and other_releases.txt have of that engine; KEEP:
+# where the records go
 set -uo pipefail
 
 cts=$(realpath "$1")
@@ -69,30 +70,58 @@ fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-adapter="$python -W ignore $here/$engine.py"
-for i in "${!fault[@]}"; do
-    adapter="$adapter --fault ${fault[i]}@${cases[i]}"
-done
-"$cts" run --adapter "$adapter" --case "$(IFS=,; echo "${cases[*]}")" \
-    --partial-ok --quiet --report "$folder/report" \
-    --records "$folder/records" >"$folder/out" 2>&1
 bad=0
-for i in "${!fault[@]}"; do
-    failed=$(sed -n "s/.*\"requirement\":\"\([^\"]*\)\",\"case\":\"${cases[i]}\".*\"outcome\":\"\(fail\|error\|timeout\|incomplete\)\".*/\1/p" \
-        "$folder/report" 2>/dev/null | sort -u |
-        grep -vxF "$(printf '%s\n' $known)" | paste -sd' ')
-    if [ "$failed" = "${want[i]}" ]; then
-        echo "${fault[i]}: $failed"
-    else
-        bad=1
-        echo "FAIL ${fault[i]}: found '$failed', not '${want[i]}'"
-        tail -n 3 "$folder/out"
-    fi
-    if [ "${4-}" ]; then
-        mkdir -p "$4/$engine"
-        cp -r "$folder/records/${cases[i]}" "$4/$engine"
-    fi
-done
+# Each fault in its case, and where the records go that are kept.
+played() # KEEP OPTION ...
+{
+    local adapter i failed keep=$1
+
+    shift
+    adapter="$python -W ignore $here/$engine.py $*"
+    for i in "${!fault[@]}"; do
+        adapter="$adapter --fault ${fault[i]}@${cases[i]}"
+    done
+    rm -rf "$folder/records" "$folder/report"
+    "$cts" run --adapter "$adapter" --case "$(IFS=,; echo "${cases[*]}")" \
+        --partial-ok --quiet --report "$folder/report" \
+        --records "$folder/records" >"$folder/out" 2>&1
+    for i in "${!fault[@]}"; do
+        failed=$(sed -n "s/.*\"requirement\":\"\([^\"]*\)\",\"case\":\"${cases[i]}\".*\"outcome\":\"\(fail\|error\|timeout\|incomplete\)\".*/\1/p" \
+            "$folder/report" 2>/dev/null | sort -u |
+            grep -vxF "$(printf '%s\n' $known)" | paste -sd' ')
+        if [ "$failed" = "${want[i]}" ] && [ -s "$folder/report" ]; then
+            echo "${fault[i]}: ${failed:-all comes back}"
+        else
+            bad=1
+            echo "FAIL ${fault[i]}: found '$failed', not '${want[i]}'"
+            tail -n 3 "$folder/out"
+        fi
+        if [ "$keep" ]; then
+            mkdir -p "$keep"
+            cp -r "$folder/records/${cases[i]}" "$keep"
+        fi
+    done
+}
+
+played "${4:+$4/$engine}"
+# What another release has saved, loaded by the one that is here.
+if [ "${3-}" = --bad ]; then
+    fault=() cases=() want=()
+    saves=$here/../../../fixtures/bad/saves/$engine
+    release=$("$python" -W ignore -c "$import
+import sys
+print(sys.modules['${import//[!a-z ]/ }'.split()[1]].__version__.split('+')[0])" 2>/dev/null | tail -n 1)
+    while read -r _ player saver form id requirements; do
+        if [ "$player" = "$release" ] && [ -d "$saves/$id" ]; then
+            fault+=(other-release) cases+=("$id")
+            want+=("${requirements#-}")
+        else
+            echo "left out: $form of $saver, which $player loads, is here" \
+                "$release"
+        fi
+    done < <(grep "^$engine " "$here/other_releases.txt")
+    played "${4:+$4/of-releases/$engine-$release}" --saves "$saves"
+fi
 # What a script loads, where no values are summoned, and a buffer that counts
 # passes; by themselves, as any of the above may have what a script says.
 alone() # FAULT CASE REQUIREMENT
