@@ -145,17 +145,6 @@ static void describe(struct judge *j, struct judge_view *v)
     v->expect.lookup_context = j;
 }
 
-/* Of the records that are sampled, how many ranks the largest has. */
-static void note_sample(struct judge_result *out, const struct record *r)
-{
-    const uint32_t n = record_n_sampled(r);
-
-    if (n < r->n_ranks && r->n_ranks > out->sampled.of) {
-        out->sampled.ranks = n;
-        out->sampled.of = r->n_ranks;
-    }
-}
-
 static void find_record(struct judge *j, struct judge_view *v)
 {
     struct fsdp_error error = {0};
@@ -192,7 +181,7 @@ static void find_record(struct judge *j, struct judge_view *v)
             0) {
             memset(j->out->isolation, 0, sizeof(j->out->isolation));
         }
-        note_sample(j->out, r);
+        judge_note_sample(j->out, r);
         judge_adapter_expect(r, &v->expect);
         judge_ends(v);
     }
@@ -340,24 +329,6 @@ int judge_keep(const struct judge_view *v, const struct finding *f,
     return FSDP_OK;
 }
 
-/* Whether a sampled record lacks what the requirement puts together; the
- * result names each such requirement once, as far as there is room. */
-static bool is_unasked(struct judge_result *out, const struct requirement *q,
-                       const struct record *r)
-{
-    char *const names = out->sampled.unasked;
-    const size_t n = strlen(names);
-
-    if (!q->across || record_n_sampled(r) == r->n_ranks) {
-        return false;
-    }
-    if (!strstr(names, q->id)) {
-        (void)snprintf(names + n, sizeof(out->sampled.unasked) - n, "%s%s",
-                       n > 0 ? " " : "", q->id);
-    }
-    return true;
-}
-
 /* Asks the requirement itself. */
 static int hear(const struct judge *j, const struct judge_view *v,
                 const struct requirement *q, struct judge_item *item)
@@ -365,7 +336,7 @@ static int hear(const struct judge *j, const struct judge_view *v,
     struct finding f = judge_nowhere();
 
     if ((q->looked_at && !q->looked_at(v->record)) ||
-        is_unasked(j->out, q, v->record) ||
+        judge_is_unasked(j->out, q, v->record) ||
         judge_rounds_otherwise(q, v->record)) {
         item->outcome = JUDGE_NOT_APPLICABLE;
         return FSDP_OK;

@@ -31,6 +31,14 @@ double judge_seconds(const struct judge *j);
 
 bool judge_claims(const struct judge_result *r, const char *claim);
 
+/* judge_sample.c. Of the records that are sampled, how many ranks the largest
+ * has. */
+void judge_note_sample(struct judge_result *out, const struct record *r);
+/* Whether a sampled record lacks what the requirement puts together; the
+ * result names each such requirement once, as far as there is room. */
+bool judge_is_unasked(struct judge_result *out, const struct requirement *q,
+                      const struct record *r);
+
 /* judge_ends.c: how ranks ended. Sets v->ended and the summary's reason. */
 void judge_ends(struct judge_view *v);
 /* Whether a rank was ended by SIGKILL, which no fault of a program's brings

@@ -140,5 +140,7 @@ void mutant_claims(const struct mutant *m, const char *const *claims,
 
 /* Generated from all families; NULL-ended, sorted by name. */
 extern const struct mutant *const mutants[];
+/* NULL: there is none of that name, or the name is NULL. */
+const struct mutant *mutant_named(const char *name);
 
 #endif

@@ -400,3 +400,13 @@ void mutant_apply_below(const struct mutant *m, struct fsdp_env *env)
         m->below(env);
     }
 }
+
+const struct mutant *mutant_named(const char *name)
+{
+    const struct mutant *const *m = mutants;
+
+    while (name && *m && strcmp((*m)->name, name) != 0) {
+        m++;
+    }
+    return name ? *m : NULL;
+}

@@ -58,6 +58,7 @@ struct record_type {
 extern const struct record_type record_version;
 /* From `least` to `most`. */
 extern const struct record_type record_u32;
+extern const struct record_type record_seconds; /* a double, from 0 */
 /* Up to `most` if that is not 0; above 2^53, where others round, a string of
  * digits. */
 extern const struct record_type record_u64;

@@ -414,26 +414,6 @@ static bool changes_nothing(const void *base)
 
 /* ---- The file ---- */
 
-static bool read_seconds(struct record_json *j, struct record_field at,
-                         json_t *v, const struct record_row *row, void *base)
-{
-    if (!json_is_number(v) || !(json_number_value(v) >= 0.0)) {
-        return record_refuse(j, at, "a number from 0 was expected");
-    }
-    *(double *)record_at(row, base) = json_number_value(v);
-    return true;
-}
-
-static void write_seconds(struct record_text *t, const struct record_row *row,
-                          const void *base)
-{
-    const double x = *(const double *)record_at(row, base);
-
-    record_text_add(t, "%.17g", isfinite(x) && x > 0.0 ? x : 0.0);
-}
-
-static const struct record_type seconds = {read_seconds, write_seconds};
-
 #define AT(member)      RECORD_AT(struct rank_file, member)
 #define LIST(member, n) RECORD_LIST(struct rank_file, member, n)
 static const struct record_row rank_rows[] = {
@@ -470,7 +450,7 @@ static const struct record_row rank_rows[] = {
      .most = RECORD_CHANGES, .table = &change_table, .line = "\n  ",
      .optional = true, .absent = changes_nothing},
     {"tensors", &record_u32, AT(n_tensors)},
-    {"seconds", &seconds, AT(r.seconds)},
+    {"seconds", &record_seconds, AT(r.seconds)},
 };
 #undef AT
 #undef LIST

@@ -444,3 +444,23 @@ static bool read_name_or_number(struct record_json *j, struct record_field at,
 
 const struct record_type record_name_or_number = {read_name_or_number,
                                                   write_name};
+
+static bool read_seconds(struct record_json *j, struct record_field at,
+                         json_t *v, const struct record_row *row, void *base)
+{
+    if (!json_is_number(v) || !(json_number_value(v) >= 0.0)) {
+        return record_refuse(j, at, "a number from 0 was expected");
+    }
+    *(double *)record_at(row, base) = json_number_value(v);
+    return true;
+}
+
+static void write_seconds(struct record_text *t, const struct record_row *row,
+                          const void *base)
+{
+    const double x = *(const double *)record_at(row, base);
+
+    record_text_add(t, "%.17g", isfinite(x) && x > 0.0 ? x : 0.0);
+}
+
+const struct record_type record_seconds = {read_seconds, write_seconds};

@@ -210,16 +210,6 @@ static bool is_to_be_weighed(const struct worker *w, const struct run_case *c,
     return well;
 }
 
-static bool has_died(const struct world_result *ends, uint32_t ranks)
-{
-    uint32_t k = 0;
-
-    while (k < ranks && ends[k].end == WORLD_RETURNED) {
-        k++;
-    }
-    return k < ranks;
-}
-
 /* Without a record there is nothing to judge, whatever the engine did: what
  * there is of it goes, and a line says why. Whether the machine can write again
  * shows with the next worker, who plays the next case or cannot begin. MPI's
@@ -319,7 +309,7 @@ static int run_case(struct worker *w, const struct run_case *c)
         status = run_world(w, &d, ends);
     }
     memset(w->weight, 0, c->ranks * sizeof(*w->weight));
-    w->died = has_died(ends, c->ranks);
+    w->died = worker_ends_died(ends, c->ranks);
     if (status == FSDP_OK && is_to_be_weighed(w, c, ends)) {
         status = weigh(w, &d);
     }
@@ -337,16 +327,6 @@ static int run_case(struct worker *w, const struct run_case *c)
     script_release(&script);
     case_model_release(&model);
     return status;
-}
-
-static const struct mutant *find_mutant(const char *name)
-{
-    for (const struct mutant *const *m = mutants; name && *m; m++) {
-        if (strcmp((*m)->name, name) == 0) {
-            return *m;
-        }
-    }
-    return NULL;
 }
 
 /* Constructors run there, of the engine and of all that it brings. Where
@@ -375,7 +355,7 @@ static int load_engine(struct worker *w)
 
 static int open_worker(struct worker *w)
 {
-    w->mutant = find_mutant(w->o->mutant);
+    w->mutant = mutant_named(w->o->mutant);
     if (w->o->mutant && !w->mutant) {
         snprintf(w->error.message, sizeof(w->error.message),
                  "unknown mutant '%.80s'; see: fsdp-cts list mutants",

@@ -34,3 +34,13 @@ void worker_ends_take(const struct world_result *end, int32_t *status,
         }
     }
 }
+
+bool worker_ends_died(const struct world_result *ends, uint32_t ranks)
+{
+    uint32_t k = 0;
+
+    while (k < ranks && ends[k].end == WORLD_RETURNED) {
+        k++;
+    }
+    return k < ranks;
+}

@@ -16,4 +16,7 @@ void worker_ends_tell_unsaved(uint32_t n, const struct world_result *ends);
 void worker_ends_take(const struct world_result *end, int32_t *status,
                       char *why, size_t room);
 
+/* Whether one of these did not return. */
+bool worker_ends_died(const struct world_result *ends, uint32_t ranks);
+
 #endif

@@ -473,8 +473,7 @@ enum script_call {
     SCRIPT_CALL_SEND_LENIENCY,
     SCRIPT_CALL_SET_DIVIDE_OF_ALL,
     SCRIPT_CALL_CLIP_OVERFLOW,
-    SCRIPT_CALL_RANKS_DISAGREE_ON_DTYPES, /* of one unit, as those that follow
-                                           */
+    SCRIPT_CALL_RANKS_DISAGREE_ON_DTYPES, /* of one unit; so are these */
     SCRIPT_CALL_RANKS_DISAGREE_ON_OFFLOAD,
     SCRIPT_CALL_RANKS_DISAGREE_ON_RESHARD,
     SCRIPT_N_CALLS,

@@ -155,16 +155,6 @@ static int count_cases(const struct case_list *list, uint32_t ranks,
     return code;
 }
 
-static const struct mutant *find_mutant(const char *name)
-{
-    const struct mutant *const *m = mutants;
-
-    while (name && *m && strcmp((*m)->name, name) != 0) {
-        m++;
-    }
-    return name ? *m : NULL;
-}
-
 static int count_engine(const struct arguments *a, const char *name,
                         uint32_t ranks, const struct case_list *list)
 {
@@ -190,7 +180,7 @@ static int count_engine(const struct arguments *a, const char *name,
         return EXIT_USAGE;
     }
     return count_cases(list, ranks, a->n_rest == 2 ? a->rest[1] : NULL, engine,
-                       lender, find_mutant(a->mutant));
+                       lender, mutant_named(a->mutant));
 }
 
 int command_count(int argc, char **argv)
