@@ -4,6 +4,7 @@
  */
 #include "run/adapter_case.h"
 
+#include "cases/case_factors.h"
 #include "cases/case_model.h"
 #include "checkpoint/safetensors.h"
 #include "record/record_internal.h"
@@ -83,6 +84,55 @@ static void add_buffers(struct record_text *t, const struct fsdp_model *m)
     record_text_add(t, m->n_buffers > 0 ? "]\n}\n" : "\n}\n");
 }
 
+static void add_numbers(struct record_text *t, const char *name, uint32_t n,
+                        const float *x)
+{
+    record_text_add(t, ",\n  \"%s\": [", name);
+    for (uint32_t g = 0; g < n; g++) {
+        record_text_add(t, "%s%.9g", g == 0 ? "" : ", ", (double)x[g]);
+    }
+    record_text_add(t, "]");
+}
+
+/* Which group each parameter is in, where there are several or one has numbers
+ * of its own; rates and decays, which a script says in its steps; and what
+ * groups have of their own. */
+static void add_groups(struct record_text *t, const struct run_case *c,
+                       const struct script *script, uint32_t n_parameters)
+{
+    const uint32_t n = case_is_script(c) ? script->groups : case_groups(c);
+    const bool own = case_has_numbers(c);
+    float x[6][SCRIPT_MAX_GROUPS];
+
+    if (n < 2 && !own) {
+        return;
+    }
+    record_text_add(t, ",\n \"groups\": {\n  \"n\": %u,\n  \"of\": [", n);
+    for (uint32_t p = 0; p < n_parameters; p++) {
+        record_text_add(t, "%s%u", p == 0 ? "" : ", ",
+                        own ? case_group_of(c, p) : script_group_of(n, p));
+    }
+    record_text_add(t, "]");
+    for (uint32_t g = 0; g < SCRIPT_MAX_GROUPS; g++) {
+        struct case_numbers numbers;
+
+        (void)case_numbers_of_group(c, g, &numbers);
+        x[0][g] = case_group_lr(c, g);
+        x[1][g] = case_group_decay(c, g);
+        x[2][g] = numbers.momentum;
+        x[3][g] = numbers.beta1;
+        x[4][g] = numbers.beta2;
+        x[5][g] = numbers.eps;
+    }
+    for (uint32_t i = case_is_script(c) ? 2 : 0; i < (own ? 6 : 2); i++) {
+        static const char *const name[] = {"lr",    "decay", "momentum",
+                                           "beta1", "beta2", "eps"};
+
+        add_numbers(t, name[i], n, x[i]);
+    }
+    record_text_add(t, "}");
+}
+
 /* The script that the case plays, in its canonical form, with semicolons for
  * the ends of lines, as records have it. */
 static int add_script(struct record_text *t, const struct script *script,
@@ -127,6 +177,7 @@ static int write_case(const char *folder, const struct run_case *c,
     }
     add_modules(&t, &model->model->model, &model->units.units);
     add_parameters(&t, &model->model->model, &model->units.units);
+    add_groups(&t, c, script, model->model->model.n_parameters);
     adapter_graph_add(&t, c, model->model);
     add_buffers(&t, &model->model->model);
     return record_text_save(&t, path, error);

@@ -101,6 +101,7 @@ class Case:
         self.parameters = self.json["parameters"]
         self.n_units = self.json["units"]
         self.buffers = self.json.get("buffers", [])
+        self.groups = self.json.get("groups", {})
         self.weights = read_safetensors(
             os.path.join(folder, "weights.safetensors"))
         self.initial_buffers = read_safetensors(
@@ -150,6 +151,13 @@ class Case:
 
     def is_ignored(self, parameter):
         return self.parameters[parameter].get("ignored", False)
+
+    def group_of(self, parameter):
+        return self.groups["of"][parameter] if self.groups else 0
+
+    @property
+    def n_groups(self):
+        return self.groups.get("n", 1)
 
     def original(self, parameter):
         """The parameter that it is another name of, or itself."""

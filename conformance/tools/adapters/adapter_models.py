@@ -319,26 +319,48 @@ def loss_of(case, model, batch, device):
     return (y * b["c"]).sum() / y.shape[0]
 
 
-def decay_groups(case, model, parameters):
-    """Weights decay where the model says so."""
-    kept = {id(w) for p, w in weights_of(model).items()
-            if not case.parameters[p]["decays"]}
-    groups = [
-        {"params": [w for w in parameters if id(w) not in kept],
-         "weight_decay": case.weight_decay, "decays": True},
-        {"params": [w for w in parameters if id(w) in kept],
-         "weight_decay": 0.0, "decays": False}]
-    return [g for g in groups if g["params"]]
+def groups_of(case, model, parameters, wholes):
+    """By the case's group, and by whether the model says that weights decay.
+    What an optimizer knows of a parameter is in the model, or `wholes` say
+    whose it is: a flat one is of several."""
+    of = {}
+    for p, w in (*weights_of(model).items(), *wholes):
+        of.setdefault(id(w), set()).add(
+            (case.group_of(p), case.parameters[p]["decays"]))
+    found = {(g, decays): [] for g in range(case.n_groups)
+             for decays in (True, False)}
+    for w in parameters:
+        kinds = of.get(id(w), {(0, True)})
+        if len({g for g, _ in kinds}) > 1:
+            raise ValueError("parameters of several groups are one flat parameter")
+        found[max(kinds)].append(w)
+    return found
 
 
-def make_optimizer(case, model, parameters):
-    groups = decay_groups(case, model, list(parameters))
-    if case.optimizer == "adamw":
-        return torch.optim.AdamW(groups, lr=case.lr, betas=(0.9, 0.999),
-                                 eps=1e-8)
-    return torch.optim.SGD(
-        groups, lr=case.lr,
-        momentum=0.9 if case.optimizer == "momentum" else 0.0)
+def numbers_of(case, group):
+    """Of an optimizer: the group's own, or the usual ones."""
+    own = case.groups.get
+    usual = {"lr": case.lr, "decay": case.weight_decay, "momentum": 0.9,
+             "beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+    return {name: own(name, [x] * case.n_groups)[group]
+            for name, x in usual.items()}
+
+
+def make_optimizer(case, model, parameters, wholes=()):
+    """Also with groups that have no parameters."""
+    found, groups = groups_of(case, model, list(parameters), wholes), []
+    for (g, decays), own in found.items():
+        x = numbers_of(case, g)
+        said = {"lr": x["lr"], "weight_decay": x["decay"] if decays else 0.0}
+        if case.optimizer == "adamw":
+            said |= {"betas": (x["beta1"], x["beta2"]), "eps": x["eps"]}
+        else:
+            said |= {"momentum": x["momentum"]
+                     if case.optimizer == "momentum" else 0.0}
+        if own or decays and not found[g, False]:
+            groups.append({"params": own, "decays": decays, "group": g, **said})
+    return (torch.optim.AdamW if case.optimizer == "adamw"
+            else torch.optim.SGD)(groups, lr=case.lr)
 
 
 STATES = {"sgd": (), "momentum": ("momentum_buffer",),

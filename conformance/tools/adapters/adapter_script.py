@@ -60,6 +60,11 @@ def numbers(text):
     return [float(x) for x in text.split(",")]
 
 
+def own_of(said, group):
+    """One for all groups, or one each."""
+    return said[group if len(said) > 1 else 0]
+
+
 def number_or_all(word):
     return word if word == ALL else int(word)
 
@@ -200,15 +205,15 @@ class ScriptedRun:
     def set_numbers(self):
         """Of optimizers, where the script says others than cases have."""
         said = self.script.settings
-        if int(said.get("groups", ["1"])[0]) != 1:
-            raise ValueError("groups are not claimed")
         for group in self.life.optimizer.param_groups:
+            of = group["group"]
             if "momentum" in said and "momentum" in group:
-                group["momentum"] = float(said["momentum"][0])
+                group["momentum"] = own_of(numbers(said["momentum"][0]), of)
             if "betas" in said and "betas" in group:
-                group["betas"] = tuple(float(x) for x in said["betas"])
+                group["betas"] = tuple(own_of(numbers(x), of)
+                                       for x in said["betas"])
             if "eps" in said and "eps" in group:
-                group["eps"] = float(said["eps"][0])
+                group["eps"] = own_of(numbers(said["eps"][0]), of)
 
     def make_scaler(self):
         said = self.script.settings.get("scale")
@@ -256,8 +261,9 @@ class ScriptedRun:
 
     def play_step(self, a):
         for group in self.life.optimizer.param_groups:
-            group["lr"] = a.lr[0]
-            group["weight_decay"] = a.decay[0] if group["decays"] else 0.0
+            group["lr"] = own_of(a.lr, group["group"])
+            group["weight_decay"] = own_of(a.decay, group["group"]) \
+                if group["decays"] else 0.0
         with self.life.memory.engine():
             if self.scaler:
                 self.scaled_step()

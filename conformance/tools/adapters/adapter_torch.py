@@ -85,7 +85,8 @@ class Engine:
         return kind(life.built_as, life.look, life.renamed)
 
     def optimizer(self, life):
-        return make_optimizer(life.case, life.model, life.model.parameters())
+        return make_optimizer(life.case, life.model, life.model.parameters(),
+                              self.wholes(life))
 
     @contextlib.contextmanager
     def sync(self, life, on):

@@ -166,6 +166,7 @@ class Step:
     def __init__(self, zero3):
         self.zero3 = zero3
         self.param_groups = zero3.inner.optimizer.param_groups
+        self.state = zero3.inner.optimizer.state
 
     def step(self):
         gradients = self.zero3.inner.averaged_gradients.values()
@@ -272,6 +273,7 @@ class Zero3(Engine):
         "bf16", "precision-bf16", "precision-bf16r",
         "save-sharded", "save-full", "load", "buffers",
         "scripts", "step-drops", "unshard-all", "assign", "rank0-initial",
+        "groups", "groups-betas",
         *MEASURED,
     ]
     engine = inner = weights = None

@@ -163,6 +163,7 @@ class FairScale(Engine):
         # Pending sums have the dtype of parameters.
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-fp16",
         "save-full", "save-local", "load", "assign", "buffers",
+        "groups", "groups-betas",
         *MEASURED,
     ]
 

@@ -124,7 +124,8 @@ class Fsdp1(Engine):
         # Pending sums have the dtype of parameters.
         "bf16", "fp16", "precision-bf16r", "precision-bf16a", "precision-r16",
         "precision-fp16",
-        "frozen", "thaw", "shared", "recompute", "scripts", *SCALED,
+        "frozen", "thaw", "shared", "recompute", "scripts", "groups",
+        "groups-betas", *SCALED,
         "rank0-initial", "assign", "summon", "buffers", "dtypes",
         *SAVED, *MEASURED,
     ]
@@ -160,14 +161,17 @@ class Fsdp1(Engine):
                 setattr(_unshard_param_utils, function, call)
 
     def tells_apart(self, case):
-        """An optimizer that must tell the parameters of a unit apart, and a
-        unit of which a part is frozen, or may be, need what they were
-        (use_orig_params); others do as the option says."""
+        """An optimizer that must tell the parameters of a unit apart, as it has
+        groups or as weights decay, and a unit of which a part is frozen, or
+        may be, need what they were (use_orig_params);
+        others do as the option says."""
         kinds = {p["decays"] for p in case.parameters}
         units = {m["unit"] for m in case.modules if m["unit"] != "none"}
         turns = re.search(r"\b(freeze|thaw) \d", case.script_text or "")
         mixed = any(case.is_mixed(u) or turns and
-                    len(case.parameters_of(u)) > 1 for u in units)
+                    len(case.parameters_of(u)) > 1 or
+                    len({*map(case.group_of, case.parameters_of(u))}) > 1
+                    for u in units)
         return self.use_orig_params == "always" or \
             self.use_orig_params == "where-needed" and (
                 mixed or case.weight_decay != 0 and len(kinds) > 1)

@@ -242,8 +242,8 @@ class Fsdp2(Engine):
     claims = [
         "per-parameter", "full-shard", "shard-grad-op", "no-shard",
         "hybrid-shard", "hybrid-shard-zero2", "keep-root", "reshard-root",
-        "no-sync", "eval", "again", "unshard-all", "sgd",
-        "momentum", "adamw", "fold-any", "workload-mlp", "workload-linear", "workload-gpt",
+        "no-sync", "eval", "again", "unshard-all", "sgd", "groups",
+        "groups-betas", "momentum", "adamw", "fold-any", "workload-mlp", "workload-linear", "workload-gpt",
         "workload-graph", "wrap-drawn", "graph-own-reshard",
         "wrap-whole", "wrap-layer", "wrap-pair", "wrap-size", "wrap-block", "wrap-head",
         # Pending sums have the dtype of reductions.
