@@ -163,7 +163,8 @@ class Fsdp1(Engine):
     def tells_apart(self, case):
         """An optimizer that must tell the parameters of a unit apart, as it has
         groups or as weights decay, and a unit of which a part is frozen, or
-        may be, need what they were (use_orig_params); others do as the option says."""
+        may be, need what they were (use_orig_params);
+        others do as the option says."""
         kinds = {p["decays"] for p in case.parameters}
         units = {m["unit"] for m in case.modules if m["unit"] != "none"}
         turns = re.search(r"\b(freeze|thaw) \d", case.script_text or "")
