@@ -13,12 +13,15 @@ class BadModel(Exception):
 
 class Unit:
     """`inner`: what computes once the unit's weights are there, if that is not
-    `module` itself."""
+    `module` itself; `fills`: a parameter without a gradient is reduced, too, as
+    zeros."""
 
-    def __init__(self, name, module, reshard, parameters, inner=None):
+    def __init__(self, name, module, reshard, parameters, inner=None,
+                 fills=False):
         self.name, self.module = name, module
         self.reshard, self.parameters = reshard, parameters
         self.inner = inner if inner is not None else module
+        self.fills = fills
 
 
 class Piece:

@@ -25,6 +25,8 @@ planted fsdp1-bf16-microbatches 0 'of 3 microbatches, computed in bf16'
 planted bf16-both 0 'computed in bf16, reduced in bf16'
 planted reduce-bf16 0 'computed in f32, reduced in bf16'
 planted ddp 0 'under ddp'
+planted expert 0 CONFORMANT
+planted expert-forgotten 1 'FAIL     own.completes: '
 planted divisor 1 'FAIL     own.reduced: step 0, rank 0, unit inner.1, parameter inner.1.0.weight, element 0: reduced to'
 planted forgotten 1 'FAIL     own.layout: parameter table.weight: it is in no unit'
 planted untied 1 'FAIL     own.tied: rank 0: head.weight is table.weight too in the unsharded model'

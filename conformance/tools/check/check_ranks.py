@@ -99,8 +99,11 @@ class Sharded:
         player.show("initial", 0, self.pieces, lambda x: x.value())
         for step in range(task.steps):
             self.one_step(step)
-        for unit in wrap.units():  # now it is known which are resharded
+        units = wrap.units()  # now it is known which are resharded
+        for unit in units:
             record.add("units", unit.name, unit.reshard, unit.parameters)
+        record.lists["filled"] = [u for u, unit in enumerate(units)
+                                  if unit.fills]
         if self.rank == 0:
             torch.save(wrap.casts(), task.casts_path())
 

@@ -125,7 +125,7 @@ class Record:
         self.seen = set()
         self.lists = {name: [] for name in (
             "parameters", "names", "units", "pieces", "held", "passes",
-            "buffers", "tensors", "events")}
+            "buffers", "tensors", "events", "filled")}
 
     def add(self, name, *row):
         self.lists[name].append(list(row))

@@ -69,7 +69,9 @@ class FullyShard(Wrap):
                 units.append(Unit(
                     self.module_name[id(group.modules[0])], module,
                     group.post_forward_mesh_info is not None,
-                    [self.index_of(p) for p in group.fsdp_params]))
+                    [self.index_of(p) for p in group.fsdp_params],
+                    fills=getattr(group, "reduce_scatter_unused_params",
+                                  False)))
         return units
 
     def casts(self):

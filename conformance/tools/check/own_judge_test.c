@@ -12,6 +12,7 @@
 
 #include "record/record_internal.h"
 #include "tools/check/own_judge.h"
+#include "tools/check/own_walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -308,6 +309,45 @@ static void an_evaluation_may_keep_the_root(void **state)
     }
 }
 
+/* Elements that rank 1 reduces of a unit in the first pass. */
+static uint64_t reduced_by_rank_1(const struct scene *x, uint32_t unit)
+{
+    const struct own_event pass = {.rank = 1};
+
+    return own_unit_elements(&x->s, &pass, unit, true);
+}
+
+/* Rank 1 has no gradient of the unit's first parameter: it reduces that much
+ * less, but for a unit that fills up with zeros what is trained. */
+static void what_has_no_gradient_may_be_filled(void **state)
+{
+    const uint32_t unit = 1;
+    struct own_tensor *from, *to;
+    struct scene x;
+    uint64_t all;
+    uint32_t p;
+
+    (void)state;
+    read_kept(&x, "mlp");
+    p = x.s.rank[0].unit[unit].parameter[0];
+    all = reduced_by_rank_1(&x, unit);
+    assert_true(all > 0);
+    from = to = x.s.unsharded.tensor;
+    for (uint32_t i = 0; i < x.s.unsharded.n_tensors; i++, from++) {
+        if (strcmp(from->stage, "local-gradient") != 0 || from->rank != 1 ||
+            from->parameter != p) {
+            *to++ = *from;
+        }
+    }
+    x.s.unsharded.n_tensors = (uint32_t)(to - x.s.unsharded.tensor);
+    assert_true(reduced_by_rank_1(&x, unit) < all);
+    x.s.rank[0].unit[unit].fills = true;
+    assert_true(reduced_by_rank_1(&x, unit) == all);
+    x.s.unsharded.parameter[p].trainable = false;
+    assert_true(reduced_by_rank_1(&x, unit) < all);
+    finish(&x);
+}
+
 /* Of FSDP1: what pads parameters that a rank keeps as tensors of their own. */
 static void a_flat_unit_is_padded(void **state)
 {
@@ -415,11 +455,15 @@ static void the_reader_is_strict(void **state)
         {"[\"initial\",0,0,0,0,90,80,\"f32\"",
          "[\"initial\",0,0,0,0,90,40,\"f32\""},
         {"\"held\": [[0,0]", "\"held\": [[-2,0]"},
+        {"\"pieces\":", "\"filled\": [99], \"pieces\":"},
+        {"\"pieces\":", "\"filled\": [true], \"pieces\":"},
         {"\"role\"", "\"roll\""},
     };
 
     (void)state;
     assert_int_equal(read_changed("\"version\": 1", "\"version\": 1"), FSDP_OK);
+    assert_int_equal(
+        read_changed("\"pieces\":", "\"filled\": [1], \"pieces\":"), FSDP_OK);
     for (size_t i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
         if (read_changed(change[i][0], change[i][1]) != FSDP_ERR_FORMAT) {
             fail_msg("%s is not refused", change[i][1]);
@@ -440,6 +484,7 @@ int main(void)
         cmocka_unit_test(a_missing_reduction),
         cmocka_unit_test(a_gather_too_many),
         cmocka_unit_test(an_evaluation_may_keep_the_root),
+        cmocka_unit_test(what_has_no_gradient_may_be_filled),
         cmocka_unit_test(a_flat_unit_is_padded),
         cmocka_unit_test(a_parameter_outside_of_flat_units),
         cmocka_unit_test(zero_has_parts),

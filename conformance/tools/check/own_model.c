@@ -233,11 +233,12 @@ bool own_units_holds(const struct own_requirement *q, const struct own_set *s,
 
             f->unit = u;
             if (strcmp(x->name, y->name) != 0 || x->reshard != y->reshard ||
-                x->n_parameters != y->n_parameters ||
+                x->fills != y->fills || x->n_parameters != y->n_parameters ||
                 memcmp(x->parameter, y->parameter,
                        x->n_parameters * sizeof(*x->parameter)) != 0) {
                 return own_fail(f, "it is another unit than on rank 0: name, "
-                                   "parameters or whether it is resharded");
+                                   "parameters, whether it is resharded, or "
+                                   "reduces what has no gradient");
             }
         }
         f->unit = -1;

@@ -110,6 +110,7 @@ BELOW(below_parameters, n_parameters)
 BELOW(below_steps, steps)
 BELOW(below_microbatches, microbatches)
 BELOW(below_world, world)
+BELOW(below_units, n_units)
 
 #define PARAMETER(owner)                                \
     {                                                   \
@@ -282,10 +283,21 @@ TABLE(buffer, NULL);
 TABLE(tensor, check_tensor);
 TABLE(event, check_event);
 
+static bool fills_nothing(const void *base)
+{
+    return ((const struct own_record *)base)->n_filled == 0;
+}
+
 static bool check_record(struct record_json *j, void *base)
 {
-    const struct own_record *r = base;
+    struct own_record *r = base;
 
+    for (uint32_t i = 0; i < r->n_filled; i++) {
+        if (r->n_units == 0) {
+            return record_refuse(j, record_field("filled"), "there is no unit");
+        }
+        r->unit[r->filled[i]].fills = true;
+    }
     return (r->role == OWN_RANK ? r->rank < r->world : r->rank == 0) ||
            record_refuse(j, record_field("rank"), "%u in a world of %u",
                          r->rank, r->world);
@@ -326,6 +338,12 @@ static const struct record_row rows[] = {
     LIST("buffers", buffer),
     LIST("tensors", tensor),
     LIST("events", event),
+    {"filled", &record_list, RECORD_LIST(struct own_record, filled, n_filled),
+     .most = OWN_MAX_ROWS,
+     .each = &(const struct record_row){.type = &record_u32,
+                                        .room = sizeof(uint32_t),
+                                        .bounds = below_units},
+     .optional = true, .absent = fills_nothing},
 };
 #undef AT
 const struct record_table own_record_table = {RECORD_ROWS(rows), .prefix = "",
@@ -411,6 +429,7 @@ void own_record_release(struct own_record *r)
     free(r->buffer);
     free(r->tensor);
     free(r->event);
+    free(r->filled);
     memset(r, 0, sizeof(*r));
 }
 

@@ -92,6 +92,8 @@ struct own_unit {
     bool reshard;              /* after its forward */
     uint32_t n_parameters;
     uint32_t *parameter;
+    bool
+        fills; /* what has no gradient is reduced as zeros; own_record.filled */
 };
 
 /* Elements [first, first + n) of a parameter, which a rank keeps. */
@@ -149,7 +151,7 @@ struct own_record {
     uint32_t compute, reduce;  /* dtypes that were asked for */
     struct own_end end, saved; /* of the run; of its checkpoint */
     uint32_t n_parameters, n_names, n_units, n_pieces, n_held, n_passes;
-    uint32_t n_buffers, n_tensors, n_events;
+    uint32_t n_buffers, n_tensors, n_events, n_filled;
     struct own_parameter *parameter;
     struct own_name *name;
     struct own_unit *unit;
@@ -159,6 +161,7 @@ struct own_record {
     struct own_buffer *buffer;
     struct own_tensor *tensor; /* sorted: own_find */
     struct own_event *event;   /* as they came */
+    uint32_t *filled;          /* units that fill */
 };
 
 struct own_set {

@@ -158,6 +158,15 @@ static bool has_gradient(const struct own_set *s, const struct own_event *pass,
     return false;
 }
 
+/* Whether the unit reduces the parameter in this pass: what has no gradient on
+ * this rank may have one elsewhere. */
+static bool is_reduced(const struct own_set *s, const struct own_unit *u,
+                       const struct own_event *pass, uint32_t parameter)
+{
+    return (u->fills && s->unsharded.parameter[parameter].trainable) ||
+           has_gradient(s, pass, parameter);
+}
+
 /* Of rows: each parameter has its own filled up to a multiple of the ranks. */
 static uint64_t elements_by_rows(const struct own_set *s,
                                  const struct own_unit *u,
@@ -171,7 +180,7 @@ static uint64_t elements_by_rows(const struct own_set *s,
         const uint64_t rows = (p->rows + s->world - 1) / s->world;
 
         if (p->rows > 0 &&
-            (!gradients || has_gradient(s, pass, u->parameter[i]))) {
+            (!gradients || is_reduced(s, u, pass, u->parameter[i]))) {
             n += rows * (p->n / p->rows);
         }
     }
