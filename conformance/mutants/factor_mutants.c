@@ -127,6 +127,9 @@ static int unit_factors_shifted(struct mutant_told *t,
     const uint32_t n = t->units.n_units;
 
     (void)env;
+    if (!t->units.divide_factor || !t->units.predivide_factor) {
+        return FSDP_OK; /* an offer that has none, to be refused */
+    }
     for (uint32_t u = 0; u < n && u < MOST; u++) {
         divide_of[u] = t->units.divide_factor[(u + 1) % n];
         predivide_of[u] = t->units.predivide_factor[(u + 1) % n];
@@ -149,10 +152,10 @@ static _Thread_local float first[4][MOST];
 static const float *all_as_first(const struct fsdp_options *o,
                                  const float *of_group, float to[MOST])
 {
-    for (uint32_t g = 0; g < o->n_groups && g < MOST; g++) {
+    for (uint32_t g = 0; of_group && g < o->n_groups && g < MOST; g++) {
         to[g] = of_group[0];
     }
-    return to;
+    return of_group ? to : NULL;
 }
 
 static void betas_of_first(struct fsdp_options *o)
@@ -167,6 +170,9 @@ static _Thread_local uint32_t group_of[MOST];
 
 static void skip_empty(struct fsdp_options *o)
 {
+    if (!o->group_of_parameter) {
+        return;
+    }
     for (uint32_t p = 0; p < mutant_real.model->n_parameters && p < MOST; p++) {
         group_of[p] = o->group_of_parameter[p] > 0 ? 1 : 0;
     }
@@ -175,6 +181,9 @@ static void skip_empty(struct fsdp_options *o)
 
 static void group_of_unit(struct fsdp_options *o)
 {
+    if (!o->group_of_parameter) {
+        return;
+    }
     for (uint32_t p = 0; p < mutant_real.model->n_parameters && p < MOST; p++) {
         uint32_t q = 0;
 

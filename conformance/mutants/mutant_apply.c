@@ -55,7 +55,10 @@ int mutant_run(struct fsdp_stream *stream, const struct fsdp_op *op)
 int mutant_initial(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out)
 {
-    return mutant_real.model->initial(context, p, first, n, out);
+    const struct fsdp_model *const m = mutant_real.model;
+
+    return m->initial ? m->initial(context, p, first, n, out)
+                      : FSDP_ERR_INVALID;
 }
 
 int mutant_zeros(void *context, uint32_t p, uint64_t first, uint64_t n,

@@ -78,7 +78,8 @@ static int shard_ignored(struct mutant_told *t, bool trained)
 
     mutant_told_units(t);
     for (uint32_t p = 0; p < model->n_parameters; p++) {
-        if (is_ignored(model, units, p)) {
+        if (is_ignored(model, units, p) &&
+            model->parameter_module[p] < model->n_modules) {
             t->unit[p] = units->unit_of_module[model->parameter_module[p]];
             t->flags[p] &= trained ? ~(uint32_t)FSDP_FROZEN : UINT32_MAX;
         }
