@@ -51,7 +51,7 @@ judge()
 {
     local error=$1
     if grep -q -e 'while loading shared libraries' -e 'for initial thread' \
-        -e 'ended by signal \(9\|11\) before its first case' \
+        -e 'ended by \(SIGKILL\|signal 11\) before its first case' \
         -e 'standard output could not be written' "$folder/err"; then
         # The loader's words, or its crash; or all has ended.
         [ "$code" -gt 1 ] || echo "exit $code"

@@ -152,7 +152,12 @@ static int refused(const struct supervised *w, int wait_status,
                         w->refused.status == FSDP_OK;
     struct fsdp_error why = w->refused;
 
-    if (why.status == FSDP_OK) {
+    if (why.status == FSDP_OK && killed) {
+        snprintf(why.message, sizeof(why.message),
+                 "engine %.100s: the worker was ended by SIGKILL before its "
+                 "first case, as the system does where memory is short",
+                 w->job->engine);
+    } else if (why.status == FSDP_OK) {
         snprintf(why.message, sizeof(why.message),
                  "engine %.100s: the worker %s %d before its first case",
                  w->job->engine,
