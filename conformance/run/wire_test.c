@@ -142,6 +142,7 @@ static void look_frozen(uint32_t layout, uint32_t kind, const float *whole,
     wire_release(&(struct wire){.values = w->values,
                                 .gradients = w->gradients,
                                 .gathered = w->gathered,
+                                .calls = w->calls,
                                 .aside = w->aside});
 }
 
