@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * drive.c - a rank from the outside: record, env, engine and device are made,
- * the case is lived through (drive_life.c), all is given back, the record is
+ * the case is lived through (play.c), all is given back, the record is
  * written, whatever happened.
  */
 #include "run/drive.h"
