@@ -350,36 +350,38 @@ endforeach()
 set_tests_properties(lint.memory_table PROPERTIES TIMEOUT 600)
 
 # ---- Bounds: other arithmetics, and how far they are ----
-add_library(arithmetic MODULE ${here}/cli/arithmetic_testing.c)
+add_library(arithmetic MODULE ${here}/cli/verdict/arithmetic_testing.c)
 target_include_directories(arithmetic PRIVATE ${CMAKE_SOURCE_DIR})
 target_link_libraries(arithmetic PRIVATE house fsdp-ref m)
 set_target_properties(arithmetic PROPERTIES PREFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-add_executable(bounds_ratio ${here}/cli/bounds_testing.c)
+add_executable(bounds_ratio ${here}/cli/verdict/bounds_testing.c)
 target_link_libraries(bounds_ratio PRIVATE house fsdp-cli)
 set_target_properties(bounds_ratio PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
 # ---- Supervision: an engine that does more than it should ----
-add_library(hostile MODULE ${here}/cli/hostile_engine_testing.c
-    ${here}/cli/hostile_ways_testing.c ${here}/cli/hostile_files_testing.c)
+add_library(hostile MODULE ${here}/cli/hostile/hostile_engine_testing.c
+    ${here}/cli/hostile/hostile_ways_testing.c
+    ${here}/cli/hostile/hostile_files_testing.c)
 target_include_directories(hostile PRIVATE ${here})
 target_link_libraries(hostile PRIVATE house fsdp-ref m)
 set_target_properties(hostile PROPERTIES PREFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
 # ---- Faults: calls of the system that fail ----
-add_library(clock_testing MODULE ${here}/cli/clock_testing.c)
+add_library(clock_testing MODULE ${here}/cli/hostile/clock_testing.c)
 set_target_properties(clock_testing PROPERTIES PREFIX "" SUFFIX .so
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 target_link_libraries(clock_testing PRIVATE house)
-add_executable(faults_testing ${here}/cli/faults_testing.c)
+add_executable(faults_testing ${here}/cli/hostile/faults_testing.c)
 target_link_libraries(faults_testing PRIVATE house)
 set_target_properties(faults_testing PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
 # ---- Commands ----
 file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh
+    ${here}/cli/*/*_test.sh ${here}/world/*_test.sh
     ${here}/tools/bench/*_test.sh ${here}/tools/submit/*_test.sh
     ${here}/tools/track/*_test.sh ${here}/tools/init/*_test.sh
     ${here}/tools/probes/probe_usage_test.sh
@@ -425,7 +427,7 @@ foreach(engine ref impl)
     set_tests_properties(conformance.${engine}.verdict PROPERTIES
         LABELS conformance FIXTURES_REQUIRED report-${engine} TIMEOUT 300)
 endforeach()
-add_test(NAME conformance.readme COMMAND ${here}/cli/readme_figures.sh
+add_test(NAME conformance.readme COMMAND ${here}/cli/pages/readme_figures.sh
     $<TARGET_FILE:fsdp-cts> ${CMAKE_SOURCE_DIR}/README.md
     ${CMAKE_BINARY_DIR}/records/ref.jsonl
     ${CMAKE_BINARY_DIR}/records/impl.jsonl)

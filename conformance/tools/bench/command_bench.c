@@ -2,9 +2,9 @@
 /*
  * command_bench.c - how fast: operators, collectives, whole steps.
  */
-#include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/version.h"
+#include "cli/line/arguments.h"
+#include "cli/line/version.h"
 #include "models/text.h"
 #include "run/play/engine_claims.h"
 #include "run/worker/engine_load.h"
