@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1134;
+const uint32_t manifest_count = 1135;
 const char manifest_sha256[] =
-    "ced0517f504519e7197e03fe51565e634b0df7e3ae0096479de263dde822d43e";
+    "c899f40b2e668b10f7737f87a89b0a4db78b276b155843e32f872068140b0318";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -540,7 +540,7 @@ foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
         pytorch-fsdp2-more pytorch-fsdp1-more fairscale-fsdp-more
         deepspeed-zero3-more pytorch-fsdp2-values pytorch-fsdp1-values
         pytorch-fsdp2-later pytorch-fsdp1-later fairscale-fsdp-later
-        deepspeed-zero3-later
+        deepspeed-zero3-later pytorch-fsdp1-ignored deepspeed-zero3-unmeasured
         pytorch-fsdp2-saved pytorch-fsdp2-through
         pytorch-fsdp1-saved pytorch-fsdp1-through fairscale-fsdp-saved
         fairscale-fsdp-through deepspeed-zero3-saved deepspeed-zero3-through)
