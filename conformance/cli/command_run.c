@@ -21,7 +21,7 @@
 #include "cli/textbook.h"
 #include "cli/times.h"
 #include "run/supervise.h"
-#include "run/trace_merge.h"
+#include "run/worker/trace_merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,8 +11,8 @@
 #include "cli/rerun.h"
 #include "cli/selection.h"
 #include "cli/textbook.h"
-#include "run/case_record.h"
 #include "run/supervise.h"
+#include "run/worker/case_record.h"
 
 #include <stdio.h>
 #include <stdlib.h>

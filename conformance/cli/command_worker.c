@@ -4,7 +4,7 @@
  */
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "run/worker.h"
+#include "run/worker/worker.h"
 
 #include <stdio.h>
 

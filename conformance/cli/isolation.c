@@ -6,7 +6,7 @@
 
 #include "cli/exit_codes.h"
 #include "cli/selection.h"
-#include "run/rank_limits.h"
+#include "run/worker/rank_limits.h"
 
 #include <stdio.h>
 #include <string.h>
