@@ -121,6 +121,11 @@ bool mutant_hybrid_ahead(const struct run_case *c)
     return mutant_ahead(c) && c->ranks > c->replicas && c->replicas > 1;
 }
 
+bool mutant_weighed(const struct run_case *c)
+{
+    return case_is_weighed(c) && c->steps < 20 && c->ranks > c->replicas;
+}
+
 bool mutant_plays(const struct run_case *c, const char *script)
 {
     return strcmp(c->script, script) == 0;

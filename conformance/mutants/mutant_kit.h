@@ -70,6 +70,9 @@ bool mutant_is_cancelling(void);
 struct fsdp_comm *mutant_comm(struct fsdp_env *env);
 struct fsdp_device *mutant_device(struct fsdp_env *env);
 
+/* Of all parameters, in float32. */
+size_t mutant_model_bytes(const struct fsdp_model *model);
+
 /* For mutant_apply alone: what `fault`, `when` and `forgets` say. */
 void mutant_fault_apply(const struct mutant *m, struct fsdp_env *env,
                         struct fsdp_engine *engine);
@@ -168,6 +171,8 @@ bool mutant_hybrid(const struct run_case *c);
 /* Gathers and reductions run ahead; the second: in both dimensions. */
 bool mutant_ahead(const struct run_case *c);
 bool mutant_hybrid_ahead(const struct run_case *c);
+/* A few steps of several shards, whose processes are weighed. */
+bool mutant_weighed(const struct run_case *c);
 /* The named script; that with an MLP; that where nothing runs ahead; that fully
  * sharded. */
 bool mutant_plays(const struct run_case *c, const char *script);

@@ -76,11 +76,8 @@ void *mutant_room(void **room, size_t bytes)
 int mutant_take_whole(void **all)
 {
     const struct fsdp_device *d = mutant_real.device;
-    uint64_t bytes = 0;
+    const uint64_t bytes = mutant_model_bytes(mutant_real.model);
 
-    for (uint32_t q = 0; q < mutant_real.model->n_parameters; q++) {
-        bytes += fsdp_numel(mutant_real.model, q) * sizeof(float);
-    }
     FSDP_TRY(d->alloc(d->self, bytes, all));
     d->live(d->self, NULL, FSDP_PARAM_FULL, 0, *all, bytes);
     return FSDP_OK;
@@ -135,4 +132,14 @@ uint64_t mutant_block(uint32_t p)
 uint32_t mutant_unit(uint32_t p)
 {
     return fsdp_unit_of(mutant_real.model, mutant_real.units, p);
+}
+
+size_t mutant_model_bytes(const struct fsdp_model *model)
+{
+    size_t bytes = 0;
+
+    for (uint32_t p = 0; p < model->n_parameters; p++) {
+        bytes += fsdp_numel(model, p) * sizeof(float);
+    }
+    return bytes;
 }

@@ -27,20 +27,10 @@ static void private_forget(void)
     path[0] = '\0';
 }
 
-static size_t bytes_of(const struct fsdp_model *model)
-{
-    size_t bytes = 0;
-
-    for (uint32_t p = 0; p < model->n_parameters; p++) {
-        bytes += fsdp_numel(model, p) * sizeof(float);
-    }
-    return bytes;
-}
-
 /* In the heap: no device is asked for it. */
 static bool hold(const struct fsdp_model *model)
 {
-    held_bytes = bytes_of(model);
+    held_bytes = mutant_model_bytes(model);
     held = malloc(held_bytes);
     if (held) {
         memset(held, 1, held_bytes);
@@ -90,7 +80,7 @@ static int reserves_model(struct fsdp_sharded *s, uint32_t point,
                           uint32_t index)
 {
     if (point == FSDP_BEGIN) {
-        held_bytes = bytes_of(mutant_real.model);
+        held_bytes = mutant_model_bytes(mutant_real.model);
         held = mmap(NULL, held_bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (held == MAP_FAILED) {
@@ -143,7 +133,8 @@ static int keeps_in_file(const struct fsdp_env *env,
     (void)snprintf(path, sizeof(path), "%s/model-XXXXXX",
                    folder ? folder : "/tmp");
     fd = mkstemp(path);
-    for (size_t n = 0; fd >= 0 && n < bytes_of(model); n += sizeof(some)) {
+    for (size_t n = 0; fd >= 0 && n < mutant_model_bytes(model);
+         n += sizeof(some)) {
         if (write(fd, some, sizeof(some)) < 0) {
             break;
         }
@@ -160,18 +151,13 @@ static void keeps_in_file_destroy(struct fsdp_sharded *s)
     mutant_real.engine.destroy(s);
 }
 
-static bool is_weighed(const struct run_case *c)
-{
-    return case_is_weighed(c) && c->steps < 20 && c->ranks > c->replicas;
-}
-
 static bool lasts(const struct run_case *c)
 {
     return case_is_weighed(c) && c->steps >= 20;
 }
 
-#define WEIGHED                                                  \
-    .shows = {.in = is_weighed, .n_cases = 1, .isolated = true}, \
+#define WEIGHED                                                      \
+    .shows = {.in = mutant_weighed, .n_cases = 1, .isolated = true}, \
     .forget = private_forget
 
 const struct mutant private_mutants[] = {

@@ -269,7 +269,7 @@ static int play_recorded(struct driver *x)
          * more than 5 MB. */
         process_touch(x->shared, x->shared_bytes);
     }
-    process_forget_peak();
+    drive_forget_peak(x);
     if (status == FSDP_OK) {
         status = look(x, &before);
     }

@@ -25,8 +25,10 @@ enum {
     UNLESS_PRIVATE, /* argument 3 makes a mapping that is shared */
     UNLESS_SELF,    /* argument 0 is no number of this process */
     UNLESS_SELF_OR_ZERO,
-    UNLESS_PATHS, /* Landlock asks about it, too */
-    IF_SIGNALS    /* argument 1 says who has which signal of a descriptor */
+    UNLESS_PATHS,  /* Landlock asks about it, too */
+    UNLESS_OWN,    /* argument 1 is no number of this process, and not 0 */
+    IF_SIGNALS,    /* argument 1 says who has which signal of a descriptor */
+    IF_SEEN_BY_ALL /* that, or a lock, or a watch: others see who has it */
 };
 
 #define CALL(name, when)        \
@@ -58,6 +60,24 @@ static const struct call {
     CALL(add_key, ALWAYS),
     CALL(request_key, ALWAYS),
     CALL(keyctl, ALWAYS),
+    /* What a process sets of itself, or of a file that it may only read, and
+     * others ask for. */
+    CALL(flock, ALWAYS),
+    CALL(fcntl, IF_SEEN_BY_ALL),
+#ifdef SYS_inotify_init
+    CALL(inotify_init, ALWAYS),
+#endif
+    CALL(inotify_init1, ALWAYS),
+    CALL(fanotify_init, ALWAYS),
+    CALL(setpgid, ALWAYS),
+    CALL(setsid, ALWAYS),
+    CALL(getpgid, UNLESS_SELF_OR_ZERO),
+    CALL(getsid, UNLESS_SELF_OR_ZERO),
+    CALL(getpriority, UNLESS_OWN),
+    CALL(ioprio_get, UNLESS_OWN),
+    CALL(get_robust_list, UNLESS_SELF_OR_ZERO),
+    CALL(sethostname, ALWAYS),
+    CALL(setdomainname, ALWAYS),
     /* Memory that others have, too. */
     CALL(mmap, UNLESS_PRIVATE),
     CALL(shmget, ALWAYS),
@@ -81,7 +101,6 @@ static const struct call {
     CALL(tgkill, UNLESS_SELF),
     CALL(rt_sigqueueinfo, UNLESS_SELF),
     CALL(rt_tgsigqueueinfo, UNLESS_SELF),
-    CALL(fcntl, IF_SIGNALS),
     CALL(ioctl, IF_SIGNALS),
     CALL(prlimit64, UNLESS_SELF_OR_ZERO),
 #ifdef SYS_fork
@@ -101,12 +120,30 @@ static const struct call {
     CALL(pivot_root, ALWAYS),
     CALL(chroot, ALWAYS),
     CALL(open_by_handle_at, ALWAYS),
+    CALL(settimeofday, ALWAYS),
+    CALL(clock_settime, ALWAYS),
+    CALL(adjtimex, ALWAYS),
+    CALL(clock_adjtime, ALWAYS),
+    CALL(swapon, ALWAYS),
+    CALL(swapoff, ALWAYS),
+    CALL(acct, ALWAYS),
+    CALL(quotactl, ALWAYS),
+    CALL(reboot, ALWAYS),
+    CALL(init_module, ALWAYS),
+    CALL(finit_module, ALWAYS),
+    CALL(delete_module, ALWAYS),
+    CALL(kexec_load, ALWAYS),
 };
 
 /* Of descriptors and of sockets: who is sent a signal when there is something
  * to read, and which one, be it SIGKILL. */
 static const uint32_t who_is_signalled[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG,
                                             FIOSETOWN, SIOCSPGRP};
+
+/* Of descriptors alone. */
+static const uint32_t seen_by_all[] = {
+    F_SETOWN,    F_SETOWN_EX, F_SETSIG,     F_GETLK,    F_SETLK,    F_SETLKW,
+    F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETLEASE, F_GETLEASE, F_NOTIFY};
 
 /* What Landlock does not ask about of a path. Not noted, as little as a path
  * that cannot be opened: much that is written by others asks for it. */
@@ -139,7 +176,8 @@ enum {
     N_CALLS = sizeof(calls) / sizeof(calls[0]),
     N_QUIET = sizeof(quiet_calls) / sizeof(quiet_calls[0]),
     N_WHO = sizeof(who_is_signalled) / sizeof(who_is_signalled[0]),
-    MOST_STEPS = 8 * N_CALLS + 2 * N_QUIET + 2 * N_WHO + 16
+    N_SEEN = sizeof(seen_by_all) / sizeof(seen_by_all[0]),
+    MOST_STEPS = 8 * N_CALLS + 2 * N_QUIET + 2 * N_WHO + 2 * N_SEEN + 16
 };
 
 #if defined(__x86_64__)
@@ -242,8 +280,16 @@ static void add_call(struct program *p, const struct call *call, uint32_t with)
         load_argument(p, 0);
         is_equal(p, 1, 0, self);
         break;
+    case UNLESS_OWN:
+        load_argument(p, 1);
+        is_equal(p, 2, 0, 0);
+        is_equal(p, 1, 0, self);
+        break;
     case IF_SIGNALS:
         is_any_of(p, who_is_signalled, N_WHO);
+        break;
+    case IF_SEEN_BY_ALL:
+        is_any_of(p, seen_by_all, N_SEEN);
         break;
     default:
         break;

@@ -120,7 +120,6 @@ static bool allow_own_process(int rules)
     for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++) {
         (void)allow(rules, machine[i], reading);
     }
-    (void)allow(rules, "/proc/self/clear_refs", writing);
     (void)allow(rules, "/dev/null", writing);
     return allow(rules, "/proc/self/", reading);
 }

@@ -77,7 +77,7 @@ bool weigh_forget_peak(pid_t pid)
     return good;
 }
 
-uint64_t weigh_unlinked(pid_t pid)
+static uint64_t weigh_open(pid_t pid)
 {
     char path[64];
     const struct dirent *e;
@@ -99,6 +99,40 @@ uint64_t weigh_unlinked(pid_t pid)
     return sum;
 }
 
+static uint64_t weigh_mapped(pid_t pid)
+{
+    static const char gone[] = " (deleted)\n";
+    char path[64];
+    char line[4096 + 128];
+    char mode[5];
+    unsigned long long first;
+    unsigned long long end;
+    uint64_t sum = 0;
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f)) {
+        const size_t n = strlen(line);
+
+        if (n >= sizeof(gone) &&
+            strcmp(line + n + 1 - sizeof(gone), gone) == 0 &&
+            sscanf(line, "%llx-%llx %4s", &first, &end, mode) == 3 &&
+            mode[3] == 'p') {
+            sum += end - first;
+        }
+    }
+    if (f) {
+        (void)fclose(f);
+    }
+    return sum;
+}
+
+uint64_t weigh_gone(pid_t pid)
+{
+    return weigh_open(pid) + weigh_mapped(pid);
+}
+
 /* As deep as MOST_DEPTH. NOLINTNEXTLINE(misc-no-recursion) */
 static uint64_t weigh_folder(int at, const char *name, uint32_t depth)
 {
@@ -114,7 +148,8 @@ static uint64_t weigh_folder(int at, const char *name, uint32_t depth)
             fstatat(dirfd(d), e->d_name, &s, AT_SYMLINK_NOFOLLOW) != 0) {
             continue;
         }
-        if (S_ISREG(s.st_mode)) {
+        sum += strlen(e->d_name);
+        if (S_ISREG(s.st_mode) || S_ISLNK(s.st_mode)) {
             sum += (uint64_t)s.st_size;
         } else if (S_ISDIR(s.st_mode) && depth < MOST_DEPTH) {
             sum += weigh_folder(dirfd(d), e->d_name, depth + 1);

@@ -20,9 +20,11 @@ struct weigh_process {
 bool weigh_process(pid_t pid, struct weigh_process *out);
 /* What was resident before does not count any more. */
 bool weigh_forget_peak(pid_t pid);
-/* Bytes of files that a process has open and that no folder has any more. */
-uint64_t weigh_unlinked(pid_t pid);
-/* Bytes of files in folders, up to NULL, and in what is below them. */
+/* Bytes of files that no folder has any more, as far as a process has them open
+ * or mapped privately. */
+uint64_t weigh_gone(pid_t pid);
+/* Bytes of files in folders, up to NULL, and in what is below them, and of all
+ * names there. */
 uint64_t weigh_folders(const char *const *folders);
 
 #endif

@@ -24,9 +24,18 @@ static void raise_to(uint64_t *peak, uint64_t now)
     }
 }
 
+/* Small numbers, whether they are read as float32, bf16 or f16, where the model
+ * computes nothing: an engine need not bear gradients of NaN, and 0 would tell
+ * it that nobody computes. */
+static float any_number(struct meter *m)
+{
+    const uint32_t half = UINT32_C(0x3c00) + (m->n_fills++ & 0x7f);
+
+    return fsdp_f32_from_bits(half << 16 | half);
+}
+
 /* NaN, in the order of the stream: whether it is read as float32, bf16 or f16.
- * A last byte, or one that lies at an odd place, is kept. 0 where the model
- * computes nothing: an engine need not bear gradients of NaN. */
+ * A last byte, or one that lies at an odd place, is kept. */
 static void poison(struct meter *m, struct fsdp_stream *stream, void *p,
                    uint64_t bytes)
 {
@@ -38,7 +47,7 @@ static void poison(struct meter *m, struct fsdp_stream *stream, void *p,
                            .unit = FSDP_NO_UNIT,
                            .dim = {n},
                            .aux = {whole ? FSDP_DTYPE_NONE : FSDP_DTYPE_BF16},
-                           .f = {m->holds_nothing ? 0.0f : nan},
+                           .f = {m->holds_nothing ? any_number(m) : nan},
                            .n_out = 1,
                            .out = {{p, n * (whole ? 4 : 2)}}};
 

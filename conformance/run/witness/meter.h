@@ -60,6 +60,7 @@ struct meter {
     /* By kind, when the engine held most since last asked; and how much. */
     uint64_t fullest[FSDP_N_KINDS], fullest_engine;
     bool holds_nothing;   /* of what is freed; and no model computes */
+    uint32_t n_fills;     /* of blocks, where none does */
     bool gives_room;      /* to the model, where there is a limit */
     bool out_of_memory;   /* a range could not be followed: no measurement */
     struct meter *beside; /* of the other memory: the host's, or the device's;

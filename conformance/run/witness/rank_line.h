@@ -16,6 +16,8 @@ enum rank_line_word {
     RANK_LINE_SHARD,      /* it has been sharded */
     RANK_LINE_OPENED,     /* the model has what it needs */
     RANK_LINE_STEP,       /* a step has ended, all gradients are gone */
+    RANK_LINE_FORGET,     /* what was resident before, once: a rank cannot do
+                             that by itself, and is not to */
     RANK_LINE_DRAIN,      /* so many bytes have been written to the pipe */
     RANK_LINE_WRITE,      /* the record is whole: a struct fsdp_error follows
                              the answer */

@@ -24,11 +24,12 @@ void scales_begin(struct scales *s, const char *const *folders,
     s->files = folders ? weigh_folders(folders) : 0;
 }
 
-static void weigh_files(struct scales *s, struct record_weight *w, pid_t pid)
+static void weigh_files(struct scales *s, uint32_t rank, pid_t pid)
 {
     const uint64_t there = s->folders ? weigh_folders(s->folders) : 0;
 
-    raise_to(&w->files, above(there, s->files) + weigh_unlinked(pid));
+    raise_to(&s->weight[rank].files,
+             above(there, s->files) + above(weigh_gone(pid), s->of[rank].gone));
 }
 
 /* Half of the steps have come to their end before the last one does. */
@@ -48,6 +49,16 @@ static void at_step(struct scales *s, uint32_t rank, uint64_t held,
     w->last = held;
 }
 
+/* Not where its peak is of interest, and not again. */
+static bool forget(struct scales *s, uint32_t rank, pid_t pid)
+{
+    if (s->weight[rank].weighed == 0 && !s->of[rank].forgot) {
+        s->of[rank].forgot = true;
+        (void)weigh_forget_peak(pid);
+    }
+    return true;
+}
+
 bool scales_weigh(struct scales *s, uint32_t rank, pid_t pid,
                   const struct rank_line_said *said)
 {
@@ -64,7 +75,11 @@ bool scales_weigh(struct scales *s, uint32_t rank, pid_t pid,
         w->own_device = point == RANK_LINE_BEFORE_OWN;
         w->weighed = weigh_process(pid, &now) && weigh_forget_peak(pid);
         s->of[rank].before = now.anonymous;
+        s->of[rank].gone = weigh_gone(pid);
         return true;
+    }
+    if (point == RANK_LINE_FORGET) {
+        return forget(s, rank, pid);
     }
     if (w->weighed == 0) {
         return true;
@@ -77,7 +92,7 @@ bool scales_weigh(struct scales *s, uint32_t rank, pid_t pid,
     }
     base = s->of[rank].before + w->opened;
     raise_to(&w->peak, above(now.peak, now.others + base));
-    weigh_files(s, w, pid);
+    weigh_files(s, rank, pid);
     if (point == RANK_LINE_SHARD) {
         s->of[rank].sharded = now.anonymous;
         w->shard = above(now.anonymous, base + said->n);

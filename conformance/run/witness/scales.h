@@ -21,6 +21,8 @@ struct scales {
     struct record_weight *weight;
     struct {
         uint64_t before, sharded;    /* private bytes before and behind shard */
+        uint64_t gone;               /* files that it had then, in no folder */
+        bool forgot;                 /* a peak, as it asked for */
         uint64_t held[SCALES_STEPS]; /* private bytes after each step */
     } of[SCALES_RANKS];
 };

@@ -26,6 +26,7 @@
 enum {
     HELD = 32 << 20,
     FILED = 300 * 1024,
+    MAPPED = 128 * 1024, /* whole pages */
     /* What a process does besides. Before Linux 6.17 each processor keeps some
      * pages of each of three counts to itself, and what is resident of files
      * may be taken back between two weights. */
@@ -64,8 +65,6 @@ static void write_file(bool stays)
     char path[64];
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%s/below", folder);
-    (void)mkdir(path, 0777);
     (void)snprintf(path, sizeof(path), "%s/below/file", folder);
     fd = open(path, O_CREAT | O_RDWR, 0600);
     (void)!ftruncate(fd, FILED);
@@ -82,6 +81,42 @@ static void keep_file(void)
 static void keep_unlinked(void)
 {
     write_file(false);
+}
+
+/* And no descriptor has it, either. */
+static void map_unlinked(void)
+{
+    char path[64];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/mapped", folder);
+    fd = open(path, O_CREAT | O_RDWR, 0600);
+    (void)!ftruncate(fd, MAPPED);
+    (void)mmap(NULL, MAPPED, PROT_READ, MAP_PRIVATE, fd, 0);
+    (void)unlink(path);
+    close(fd);
+}
+
+/* A file of no bytes, and a link that leads nowhere. */
+static void name_files(void)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "%s/name", folder);
+    close(open(path, O_CREAT | O_RDWR, 0600));
+    (void)snprintf(path, sizeof(path), "%s/link", folder);
+    (void)!symlink("nowhere", path);
+}
+
+static void forget_names(void)
+{
+    static const char *const all[] = {"name", "link"};
+    char path[64];
+
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", folder, all[i]);
+        (void)unlink(path);
+    }
 }
 
 static bool weigh(struct scales *s, uint32_t rank, pid_t pid, uint32_t point)
@@ -165,7 +200,7 @@ static void test_moment(void **state)
 static void test_file(void **state)
 {
     (void)state;
-    assert_int_equal(weigh_around(keep_file).files, FILED);
+    assert_int_equal(weigh_around(keep_file).files, FILED + strlen("file"));
     /* What was there before any rank is none of theirs. */
     assert_int_equal(weigh_around(hold_shared).files, 0);
 }
@@ -174,6 +209,50 @@ static void test_unlinked(void **state)
 {
     (void)state;
     assert_int_equal(weigh_around(keep_unlinked).files, FILED);
+}
+
+/* What it had open before anything was weighed is none of its engine's. */
+static void test_inherited(void **state)
+{
+    (void)state;
+    keep_unlinked(); /* here, and so in the other process */
+    assert_int_equal(weigh_around(hold_shared).files, 0);
+}
+
+static void test_mapped(void **state)
+{
+    (void)state;
+    assert_int_equal(weigh_around(map_unlinked).files, MAPPED);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    assert_int_equal(weigh_around(name_files).files,
+                     strlen("name") + strlen("link") + strlen("nowhere"));
+    forget_names();
+}
+
+/* A peak is forgotten once, and not where it is of interest. */
+static void test_forgets_once(void **state)
+{
+    struct record_weight weight = {0};
+    struct scales scales;
+
+    (void)state;
+    scales_begin(&scales, NULL, &weight);
+    assert_true(weigh(&scales, 0, getpid(), RANK_LINE_FORGET));
+    assert_true(scales.of[0].forgot);
+    scales_begin(&scales, NULL, &weight);
+    assert_true(weigh(&scales, 0, getpid(), RANK_LINE_BEFORE));
+    if (weight.weighed == 0) {
+        skip();
+    }
+    hold_for_a_moment();
+    assert_true(weigh(&scales, 0, getpid(), RANK_LINE_FORGET));
+    assert_false(scales.of[0].forgot);
+    assert_true(weigh(&scales, 0, getpid(), RANK_LINE_STEP));
+    assert_in_range(weight.peak, HELD - ROUGHLY, HELD + ROUGHLY);
 }
 
 /* A process that is not there, or a rank that has no place. */
@@ -194,9 +273,11 @@ static void test_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_held),   cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_moment), cmocka_unit_test(test_unlinked),
-        cmocka_unit_test(test_file),   cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_held),         cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_moment),       cmocka_unit_test(test_unlinked),
+        cmocka_unit_test(test_file),         cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_mapped),       cmocka_unit_test(test_names),
+        cmocka_unit_test(test_forgets_once), cmocka_unit_test(test_inherited),
     };
     char path[64];
     int failed;
@@ -204,6 +285,8 @@ int main(void)
     if (!mkdtemp(folder)) {
         return 1;
     }
+    (void)snprintf(path, sizeof(path), "%s/below", folder);
+    (void)mkdir(path, 0777);
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     (void)snprintf(path, sizeof(path), "%s/below/file", folder);
     (void)unlink(path);

@@ -22,8 +22,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -167,13 +170,78 @@ static long open_socket(void)
     return socket(AF_UNIX, SOCK_STREAM, 0);
 }
 
+static struct flock one_byte = {.l_type = F_RDLCK, .l_len = 1};
+
+static long lock_whole(void)
+{
+    return flock(open(file, O_RDONLY | O_CLOEXEC), LOCK_SH);
+}
+
+static long lock_part(void)
+{
+    return fcntl(open(file, O_RDONLY | O_CLOEXEC), F_SETLK, &one_byte);
+}
+
+static long lock_of_descriptor(void)
+{
+    return fcntl(open(file, O_RDONLY | O_CLOEXEC), F_OFD_SETLK, &one_byte);
+}
+
+static long ask_for_lock(void)
+{
+    return fcntl(open(file, O_RDONLY | O_CLOEXEC), F_GETLK, &one_byte);
+}
+
+static long lease(void)
+{
+    return fcntl(open(file, O_RDONLY | O_CLOEXEC), F_SETLEASE, F_RDLCK);
+}
+
+static long watch_folder(void)
+{
+    return fcntl(open(folder, O_RDONLY | O_CLOEXEC), F_NOTIFY, DN_CREATE);
+}
+
+static long watch_file(void)
+{
+    return inotify_init1(IN_CLOEXEC);
+}
+
+static long lead_group(void)
+{
+    return setpgid(0, 0);
+}
+
+static long ask_for_group(void)
+{
+    return getpgid(getppid());
+}
+
+static long ask_how_nice(void)
+{
+    return getpriority(PRIO_PROCESS, (id_t)getppid());
+}
+
 static const struct {
     const char *call;
     long (*attempt)(void);
 } noted[] = {
-    {"fcntl(", own_by_number}, {"fcntl(", own_by_struct},
-    {"fcntl(", choose_signal}, {"ioctl(", own_by_ioctl},
-    {"ioctl(", own_a_socket},  {"kill(", ask_parent},
+    {"flock(", lock_whole},
+    {"fcntl(", lock_part},
+    {"fcntl(", lock_of_descriptor},
+    {"fcntl(", ask_for_lock},
+    {"fcntl(", lease},
+    {"fcntl(", watch_folder},
+    {"inotify_init1(", watch_file},
+    {"setpgid(", lead_group},
+    {"getpgid(", ask_for_group},
+    {"getpriority(", ask_how_nice},
+    {"fcntl(", own_by_number},
+    {"fcntl(", own_by_struct},
+    {"fcntl(", choose_signal},
+    {"ioctl(", own_by_ioctl},
+    {"ioctl(", own_a_socket},
+    {"kill(", ask_parent},
     {"socket(", open_socket},
 };
 
@@ -201,6 +269,15 @@ static long signal_itself(void)
     return kill(getpid(), 0);
 }
 
+static long ask_for_itself(void)
+{
+    return getpriority(PRIO_PROCESS, (id_t)getpid()) == -1 ||
+                   getpriority(PRIO_PROCESS, 0) == -1 || getpgid(0) == -1 ||
+                   getsid(getpid()) == -1
+               ? -1
+               : 0;
+}
+
 static long write_here(void)
 {
     return open(file, O_WRONLY | O_TRUNC | O_CLOEXEC);
@@ -209,7 +286,7 @@ static long write_here(void)
 static void what_speaks_to_nobody_is_left(void **state)
 {
     static long (*const attempts[])(void) = {use_a_pipe, signal_itself,
-                                             write_here};
+                                             ask_for_itself, write_here};
 
     (void)state;
     for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++) {
