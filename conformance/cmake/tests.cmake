@@ -83,6 +83,7 @@ foreach(name script_mask_test script_claims_test)
         WITH ${here}/script/script_mask_testing.c)
 endforeach()
 unit(conformance/mutants/mutants_test.c LINK fsdp-mutants)
+unit(conformance/mutants/mutant_kit_test.c LINK fsdp-mutants)
 unit(conformance/cases/case_pairs_test.c LINK fsdp-cases
     WITH ${here}/cases/case_axes_testing.c)
 foreach(name record_test record_agree_test record_docs_test

@@ -113,6 +113,15 @@ engine doze 'if (s->env->rank == 1) { static int n; if (n++ == 2) sleep(100); }'
 "$cts" run --engine build/doze.so "${one[@]}" --timeout 1 >out 2>err
 has 'one that sleeps is not woken' out 'rank 1 made no progress' \
     'reduce (doze.c:236)'
+# An options case offers many models: which one was it?
+sed 's/^    \*out = s;/&\n    if (env->mesh->extent[1] > env->world) abort();/' \
+    docs/example/first_engine.c >build/offered.c
+cc -g -std=gnu11 -ffp-contract=off -fPIC -shared -I "$include" \
+    build/offered.c -o build/offered.so
+"$cts" run --engine build/offered.so --case "${one[1]%.div3}.options" >out 2>err
+has 'a crash in a wrong call says in which' out \
+    'ended by signal 6, in the wrong call shards-do-not-divide, stood in' \
+    'shard (offered.c:'
 engine fine 'printf("%u\\n", unit);' -g
 "$cts" run --engine build/fine.so "${one[@]}" --junit fine.xml >out 2>err
 result 'one that is right passes' "$([ $? = 0 ] || cat out)"

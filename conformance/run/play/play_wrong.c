@@ -480,7 +480,7 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
 };
 
 /* Who plays all ranks is asked for numbers alone. */
-int play_wrong(struct driver *x, uint32_t call)
+int play_wrong_call(struct driver *x, uint32_t call)
 {
     int status = FSDP_OK;
 

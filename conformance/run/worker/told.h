@@ -5,7 +5,7 @@
  * of them died or none got on. Whoever reads a failure reads it there.
  *
  *     rank 1 printed: layer 3 of 2
- *     rank 1, ended by signal 11, stood in
+ *     rank 1, ended by signal 11, in the wrong call begin-twice, stood in
  *       #0 reduce (engine.c:120)
  *       #1 post_backward (engine.c:88)
  *     rank 0 then stood in
