@@ -66,7 +66,7 @@ static bool is_outermost(const char *name)
     return strncmp(name, bottom, sizeof(bottom) - 1) == 0;
 }
 
-static void make_plain(char *text)
+void told_make_plain(char *text)
 {
     for (; *text; text++) {
         if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f) {
@@ -95,7 +95,7 @@ static void add_stack(struct told *t, uint32_t rank, struct stack *s,
             !s->main || inside ? "," : "");
     }
     for (uint32_t i = 0; i < s->n && !is_outermost(s->frame[i].name); i++) {
-        make_plain(s->frame[i].name);
+        told_make_plain(s->frame[i].name);
         add(t, "  #%u %s\n", i, s->frame[i].name);
     }
 }
