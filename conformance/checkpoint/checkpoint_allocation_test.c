@@ -18,7 +18,7 @@
 
 #include "checkpoint/checkpoint_testing.h"
 #include "checkpoint/folder_erase.h"
-#include "run/fault_testing.h"
+#include "run/play/fault_testing.h"
 
 #include <dirent.h>
 

@@ -9,8 +9,8 @@
 #ifndef FSDP_CTS_CHECKPOINT_TESTING_H
 #define FSDP_CTS_CHECKPOINT_TESTING_H
 
-#include "run/checkpoint_files.h"
-#include "run/drive.h"
+#include "run/play/checkpoint_files.h"
+#include "run/play/drive.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "cli/line/arguments.h"
 #include "models/workload.h"
 #include "mutants/mutant.h"
-#include "run/engine_load.h"
+#include "run/worker/engine_load.h"
 #include "script/script_mask.h"
 
 #include <jansson.h>

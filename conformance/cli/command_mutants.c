@@ -10,8 +10,8 @@
 #include "cli/verdict/records_folder.h"
 #include "judge/report/progress.h"
 #include "mutants/mutant.h"
-#include "run/rank_limits.h"
 #include "run/supervise.h"
+#include "run/worker/rank_limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,7 +21,7 @@
 #include "cli/verdict/records_folder.h"
 #include "cli/verdict/textbook.h"
 #include "run/supervise.h"
-#include "run/trace_merge.h"
+#include "run/worker/trace_merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>

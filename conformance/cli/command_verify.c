@@ -11,8 +11,8 @@
 #include "cli/verdict/evaluate.h"
 #include "cli/verdict/records_folder.h"
 #include "cli/verdict/textbook.h"
-#include "run/case_record.h"
 #include "run/supervise.h"
+#include "run/worker/case_record.h"
 
 #include <stdio.h>
 #include <stdlib.h>

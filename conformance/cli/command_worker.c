@@ -4,7 +4,7 @@
  */
 #include "cli/commands.h"
 #include "cli/line/arguments.h"
-#include "run/worker.h"
+#include "run/worker/worker.h"
 
 #include <stdio.h>
 

@@ -7,8 +7,8 @@
 #include "cli/verdict/records_folder.h"
 #include "record/record_internal.h"
 #include "run/adapter_case.h"
-#include "run/case_record.h"
 #include "run/supervise.h"
+#include "run/worker/case_record.h"
 
 #include <stdio.h>
 #include <string.h>

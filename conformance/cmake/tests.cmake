@@ -182,30 +182,30 @@ set_tests_properties(compare.gpu_bars PROPERTIES LABELS unit TIMEOUT 300)
 
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
-    ${here}/run/*_test.c)
+    ${here}/run/*_test.c ${here}/run/*/*_test.c)
 list(FILTER run_tests EXCLUDE REGEX "/(allocation|baseline_scripts|between_passes|mixed_engine|plain_engines|race_damage|thaw_allocation|trace)_test\\.c$")
-unit(conformance/run/race_damage_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
-    WITH ${here}/run/late_testing.c)
-unit(conformance/run/baseline_scripts_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
+unit(conformance/run/play/race_damage_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
+    WITH ${here}/run/play/late_testing.c)
+unit(conformance/run/play/baseline_scripts_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 # What engines of float32 refuse, those of docs/example as plug-ins.
-unit(conformance/run/plain_engines_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
+unit(conformance/run/worker/plain_engines_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 add_dependencies(plain_engines_test first grown)
 set_property(TARGET plain_engines_test APPEND PROPERTY COMPILE_DEFINITIONS
     FIRST_ENGINE="$<TARGET_FILE:first>" GROWN_ENGINE="$<TARGET_FILE:grown>")
-unit(conformance/run/mixed_engine_test.c LINK fsdp-run fsdp-ref fsdp-impl-all m
-    WITH ${here}/run/mixed_engine_testing.c ${here}/run/mixed_watch_testing.c)
-unit(conformance/run/between_passes_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
-unit(conformance/run/trace_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
+unit(conformance/run/worker/mixed_engine_test.c LINK fsdp-run fsdp-ref fsdp-impl-all m
+    WITH ${here}/run/worker/mixed_engine_testing.c ${here}/run/worker/mixed_watch_testing.c)
+unit(conformance/run/play/between_passes_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
+unit(conformance/run/play/trace_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 foreach(file ${run_tests})
     unit(${file} LINK fsdp-run fsdp-ref)
 endforeach()
 # It makes every allocation of a rank fail in turn.
-unit(conformance/run/allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
-    WITH ${here}/run/fault_testing.c)
-unit(conformance/run/thaw_allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
-    WITH ${here}/run/fault_testing.c)
+unit(conformance/run/play/allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
+    WITH ${here}/run/play/fault_testing.c)
+unit(conformance/run/play/thaw_allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
+    WITH ${here}/run/play/fault_testing.c)
 unit(conformance/checkpoint/checkpoint_allocation_test.c
-    LINK fsdp-run fsdp-ref fsdp-impl-all WITH ${here}/run/fault_testing.c)
+    LINK fsdp-run fsdp-ref fsdp-impl-all WITH ${here}/run/play/fault_testing.c)
 foreach(test allocation_test thaw_allocation_test checkpoint_allocation_test)
     target_link_options(${test} PRIVATE
         -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc

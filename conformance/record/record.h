@@ -360,8 +360,8 @@ bool record_is_text(const char *s, size_t most);
  * a case left there: case.json and the files of all ranks. IO. */
 int record_clear(const char *directory, struct fsdp_error *error);
 /* A text beside the record, for people: what ranks printed in the case, and
- * where they stood when one died or none got on (run/told.h). Not there where
- * there is nothing to say; nothing is judged by it. */
+ * where they stood when one died or none got on (run/worker/told.h). Not there
+ * where there is nothing to say; nothing is judged by it. */
 #define RECORD_TOLD "told.txt"
 /* Where errors of writing come from: fsdp_error.where. */
 #define RECORD_WRITE_WHERE "record_write"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * carried_passes_requirements.c - what ranks have sent beside what the model
- * saw in each whole pass (run/witness.h), recorded or not, in scripts, too: it
- * computes with what was gathered, and what it leaves is reduced. Asked where
- * ranks are isolated.
+ * saw in each whole pass (run/witness/witness.h), recorded or not, in scripts,
+ * too: it computes with what was gathered, and what it leaves is reduced. Asked
+ * where ranks are isolated.
  */
 #include "requirements/families.h"
 

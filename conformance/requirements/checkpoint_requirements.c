@@ -149,7 +149,7 @@ static bool same_curve_spoil(const struct expect *e, struct record_rank *rank)
 
 /*
  * frozen.saved: the life that loads began with no values of what is frozen
- * (run/drive_told.c).
+ * (run/play/drive_told.c).
  */
 static bool shows_load_of_frozen(const struct expect *e)
 {

@@ -11,7 +11,7 @@
 #include "run/adapter_case.h"
 #include "run/adapter_claims.h"
 #include "run/adapter_process.h"
-#include "run/case_record.h"
+#include "run/worker/case_record.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,11 +4,11 @@
  */
 #include "run/supervise.h"
 #include "judge/report/progress.h"
-#include "run/case_record.h"
-#include "run/debug.h"
-#include "run/orphans.h"
+#include "run/process/orphans.h"
 #include "run/supervise_worker.h"
-#include "run/worker.h"
+#include "run/worker/case_record.h"
+#include "run/worker/debug.h"
+#include "run/worker/worker.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -8,7 +8,7 @@
 
 #include "judge/report/progress.h"
 #include "record/record.h"
-#include "run/seals.h"
+#include "run/process/seals.h"
 #include "world/world.h"
 
 struct supervise_job {

@@ -4,10 +4,10 @@
  * descriptors, and what it is kept away from.
  */
 #include "cases/case_script.h"
-#include "run/isolate.h"
+#include "run/process/isolate.h"
 #include "run/supervise_worker.h"
-#include "run/worker.h"
-#include "run/worker_folder.h"
+#include "run/worker/worker.h"
+#include "run/worker/worker_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

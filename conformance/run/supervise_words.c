@@ -5,7 +5,7 @@
  * could rewrite what stands there.
  */
 #include "run/supervise_worker.h"
-#include "run/worker.h"
+#include "run/worker/worker.h"
 
 #include <errno.h>
 #include <stdio.h>

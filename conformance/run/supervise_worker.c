@@ -5,9 +5,9 @@
  */
 #include "run/supervise_worker.h"
 #include "checkpoint/folder_erase.h"
-#include "run/case_record.h"
-#include "run/worker.h"
-#include "run/worker_folder.h"
+#include "run/worker/case_record.h"
+#include "run/worker/worker.h"
+#include "run/worker/worker_folder.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -13,9 +13,9 @@
 #ifndef FSDP_CTS_SUPERVISE_WORKER_H
 #define FSDP_CTS_SUPERVISE_WORKER_H
 
-#include "run/case_record.h"
 #include "run/supervise.h"
-#include "run/told.h"
+#include "run/worker/case_record.h"
+#include "run/worker/told.h"
 
 #include <sys/types.h>
 #include <time.h>

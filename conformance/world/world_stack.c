@@ -3,8 +3,8 @@
  * world_stack.c - where the ranks of a local world stood when one of them died
  * or none got on. A rank says it itself, by a handler of signals: it writes
  * addresses, and which file is mapped where, and whoever reads that finds the
- * names (run/stack_names.c). So nothing is needed but the C library, and what
- * is written is there before the process is gone.
+ * names (run/process/stack_names.c). So nothing is needed but the C library,
+ * and what is written is there before the process is gone.
  *
  * The handlers call only what a handler may call. The unwinder loads itself
  * where it is called first, so that is done before.

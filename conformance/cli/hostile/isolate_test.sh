@@ -243,8 +243,8 @@ result 'a communicator of its own that sends more is found' "$(
 # itself, in words that leave the record as it was.
 cat >"$folder/body" <<END
 $gathers_more
-#include "run/crossing.h"
-#include "run/rank_line.h"
+#include "run/witness/crossing.h"
+#include "run/witness/rank_line.h"
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

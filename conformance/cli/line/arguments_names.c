@@ -7,7 +7,7 @@
 #include "cli/line/near.h"
 #include "models/workload.h"
 #include "mutants/mutant.h"
-#include "run/engine_load.h"
+#include "run/worker/engine_load.h"
 
 #include <errno.h>
 #include <fnmatch.h>

@@ -5,7 +5,7 @@
  */
 #include "cli/play/fail_fast.h"
 #include "judge/report/progress.h"
-#include "run/case_record.h"
+#include "run/worker/case_record.h"
 
 #include <stdio.h>
 #include <unistd.h>

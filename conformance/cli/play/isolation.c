@@ -6,7 +6,7 @@
 
 #include "cli/choose/selection.h"
 #include "cli/line/exit_codes.h"
-#include "run/rank_limits.h"
+#include "run/worker/rank_limits.h"
 
 #include <stdio.h>
 #include <string.h>

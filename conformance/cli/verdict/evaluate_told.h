@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * evaluate_told.h - what ranks printed in cases that failed, and where they
- * stood: from beside the records that were judged (run/told.h).
+ * stood: from beside the records that were judged (run/worker/told.h).
  */
 #ifndef FSDP_CTS_EVALUATE_TOLD_H
 #define FSDP_CTS_EVALUATE_TOLD_H

@@ -5,7 +5,7 @@
 #include "cli/verdict/pictures.h"
 #include "cases/case_model.h"
 #include "judge/report/picture.h"
-#include "run/case_record.h"
+#include "run/worker/case_record.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  */
 #include "cli/verdict/records_folder.h"
 #include "checkpoint/folder_erase.h"
-#include "run/worker_folder.h"
+#include "run/worker/worker_folder.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
  */
 #include "tools/bench/bench_cluster.h"
 
-#include "run/engine_claims.h"
+#include "run/play/engine_claims.h"
 #include "tools/bench/bench_life.h"
 
 #include <jansson.h>

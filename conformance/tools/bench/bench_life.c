@@ -6,7 +6,7 @@
 #include "tools/bench/bench_initial.h"
 
 #include "models/workload_list.h"
-#include "run/engine_claims.h"
+#include "run/play/engine_claims.h"
 #include "tools/bench/bench_report.h"
 
 #include <math.h>

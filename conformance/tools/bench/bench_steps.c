@@ -6,7 +6,7 @@
  * what else the machine does falls on all alike. Worlds of different sizes
  * cannot: they are started in turns, several times.
  */
-#include "run/engine_claims.h"
+#include "run/play/engine_claims.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_life.h"
 

@@ -6,8 +6,8 @@
 #include "cli/line/arguments.h"
 #include "cli/line/version.h"
 #include "models/text.h"
-#include "run/engine_claims.h"
-#include "run/engine_load.h"
+#include "run/play/engine_claims.h"
+#include "run/worker/engine_load.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_life.h"
 

@@ -6,8 +6,8 @@
 #include "cli/commands.h"
 #include "cli/line/arguments.h"
 #include "mutants/mutant.h"
-#include "run/engine_claims.h"
-#include "run/engine_load.h"
+#include "run/play/engine_claims.h"
+#include "run/worker/engine_load.h"
 #include "tools/count/count_case.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "mutants/mutant.h"
 #include "record/record_copy.h"
 #include "requirements/families.h"
-#include "run/engine_claims.h"
+#include "run/play/engine_claims.h"
 #include "tools/count/count_rank.h"
 
 #include <stdio.h>

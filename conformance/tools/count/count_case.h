@@ -7,7 +7,7 @@
 #ifndef FSDP_CTS_COUNT_CASE_H
 #define FSDP_CTS_COUNT_CASE_H
 
-#include "run/drive.h"
+#include "run/play/drive.h"
 
 struct count_result {
     uint64_t collectives, bytes; /* of all ranks, in the whole run */

@@ -7,7 +7,7 @@
 #ifndef FSDP_CTS_COUNT_RANK_H
 #define FSDP_CTS_COUNT_RANK_H
 
-#include "run/drive.h"
+#include "run/play/drive.h"
 
 /* d->engine and d->device_engine are put aside for what computes nothing. Fills
  * *out, which is to be released whatever is returned: what the rank ended

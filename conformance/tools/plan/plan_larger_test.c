@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "checkpoint/folder_erase.h"
-#include "run/engine_load.h"
+#include "run/worker/engine_load.h"
 #include "tools/plan/plan_equal.h"
 #include "tools/plan/plan_limit_testing.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "run/engine_load.h"
+#include "run/worker/engine_load.h"
 #include "tools/plan/plan_equal.h"
 #include "tools/plan/plan_limit_testing.h"
 

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * offer_disagree.c - rank 0 is told something else than the other ranks, or has
+ * no initial values, as all or some of them.
+ */
+#include "run/play/offer.h"
+
+/* Rank 0 is told another fold. */
+static void another_fold(struct driver *x, struct offer *o)
+{
+    if (x->env.rank == 0) {
+        o->options.fold =
+            o->options.fold == FSDP_FOLD_RANK ? FSDP_FOLD_RING : FSDP_FOLD_RANK;
+    }
+}
+
+/* With one unit less it would be refused by the rank alone, which meets no
+ * other then. */
+static bool reaches_all_units(const struct driver *x, const struct offer *o)
+{
+    const uint32_t n = x->units->n_units;
+
+    return o->options.prefetch_forward >= n ||
+           o->options.prefetch_backward >= n ||
+           o->options.reduces_in_flight >= n;
+}
+
+/* Rank 0 wraps its last two units as one; where there is one alone, or as many
+ * are reached ahead, its fold is another. */
+static void another_wrap(struct driver *x, struct offer *o)
+{
+    if (x->units->n_units < 2 || reaches_all_units(x, o)) {
+        another_fold(x, o);
+        return;
+    }
+    if (x->env.rank != 0) {
+        return;
+    }
+    o->units.n_units--;
+    for (uint32_t m = 0; m < x->model->n_modules; m++) {
+        if (o->of_module[m] == o->units.n_units) {
+            o->of_module[m]--;
+        }
+    }
+    for (uint32_t p = 0;
+         x->units->unit_of_parameter && p < x->model->n_parameters; p++) {
+        if (o->unit_of[p] == o->units.n_units) {
+            o->unit_of[p]--;
+        }
+        o->units.unit_of_parameter = o->unit_of;
+    }
+}
+
+/* What is one with the last parameter: where ranks are to disagree, none of
+ * them is to be wrong by itself. */
+static bool is_last(const struct driver *x, uint32_t p)
+{
+    const struct fsdp_model *m = x->model;
+
+    return fsdp_original(m, p) == fsdp_original(m, m->n_parameters - 1);
+}
+
+/* The last parameter is frozen on rank 0 alone, or everywhere else. */
+static void another_frozen(struct driver *x, struct offer *o)
+{
+    for (uint32_t p = 0; p < x->model->n_parameters; p++) {
+        o->flags[p] ^= x->env.rank == 0 && is_last(x, p) ? FSDP_FROZEN : 0;
+    }
+}
+
+/* Rank 0 is told that nothing is tied. */
+static void another_tie(struct driver *x, struct offer *o)
+{
+    for (uint32_t p = 0; x->env.rank == 0 && p < x->model->n_parameters; p++) {
+        o->alias[p] = -1;
+    }
+}
+
+/* On rank 0 alone. */
+static void another_parameter_unit(struct driver *x, struct offer *o)
+{
+    if (x->env.rank == 0) {
+        offer_move_to_another(x, o);
+    }
+}
+
+static void another_ignored(struct driver *x, struct offer *o)
+{
+    for (uint32_t p = 0; p < x->model->n_parameters; p++) {
+        if (x->env.rank == 0 && is_last(x, p)) {
+            o->unit_of[p] = FSDP_NO_UNIT;
+            o->units.unit_of_parameter = o->unit_of;
+        }
+    }
+}
+
+/* The last unit's divide factor on rank 0 is none that another has. */
+static void another_factor(struct driver *x, struct offer *o)
+{
+    const float *of = x->units->divide_factor;
+    const uint32_t n = x->units->n_units;
+
+    if (x->env.rank == 0) {
+        for (uint32_t u = 0; of && u < n; u++) {
+            o->of_unit[u].f = of[u];
+        }
+        o->of_unit[n - 1].f += 0.625f; /* no world, no option is that */
+        o->units.divide_factor = &o->of_unit->f;
+    }
+}
+
+/* A number of the last unit's own is another on rank 0. */
+static const uint32_t *another_own(const struct driver *x, struct offer *o,
+                                   const uint32_t *of, uint32_t last)
+{
+    const uint32_t n = x->units->n_units;
+
+    if (x->env.rank != 0) {
+        return of;
+    }
+    for (uint32_t u = 0; u < n; u++) {
+        o->of_unit[u].u = of ? of[u] : 0;
+    }
+    o->of_unit[n - 1].u = last;
+    return &o->of_unit->u;
+}
+
+/* It is gathered in float32, and not as the options say; or the other way. */
+static void another_dtype(struct driver *x, struct offer *o)
+{
+    const bool wide = x->options.param_dtype == FSDP_DTYPE_NONE ||
+                      x->options.param_dtype == FSDP_DTYPE_F32;
+
+    o->units.param_dtype = another_own(x, o, x->units->param_dtype,
+                                       wide ? FSDP_DTYPE_BF16 : FSDP_DTYPE_F32);
+}
+
+/* It rests on the device, or all of it on the host. */
+static void another_place(struct driver *x, struct offer *o)
+{
+    const uint32_t n = x->units->n_units;
+    const uint32_t said = x->units->offload ? x->units->offload[n - 1] : 0;
+    const bool rests = said != 0 ? said != 2 : x->options.offload != 0;
+
+    o->units.offload = another_own(x, o, x->units->offload, rests ? 2 : 1);
+}
+
+/* It stays unsharded behind its forward, or does not; where the root is kept,
+ * and is the only one, that says nothing, and the fold is another. */
+static void another_reshard(struct driver *x, struct offer *o)
+{
+    const uint32_t n = x->units->n_units;
+    const uint32_t *of = x->units->reshard_after_forward;
+    const bool reshards = of && of[n - 1] != 0
+                              ? of[n - 1] == 1
+                              : x->options.reshard_after_forward != 0;
+
+    if (x->options.keep_root && x->units->unit_of_module[0] == n - 1) {
+        another_fold(x, o);
+    } else {
+        o->units.reshard_after_forward =
+            another_own(x, o, of, reshards ? 2 : 1);
+    }
+}
+
+/* The last buffer has another name on rank 0. Where there is none, its fold is
+ * another. */
+static void another_buffer(struct driver *x, struct offer *o)
+{
+    if (o->model.n_buffers == 0) {
+        another_fold(x, o);
+    } else if (x->env.rank == 0) {
+        o->buffer[o->model.n_buffers - 1] = "of rank 0";
+        o->model.buffer_name = o->buffer;
+    }
+}
+
+/* Who plays all ranks has them in any case. */
+static void give_values(struct driver *x, struct offer *o, bool has)
+{
+    o->model.initial = has || x->serial ? x->model->initial : NULL;
+}
+
+static void no_values(struct driver *x, struct offer *o)
+{
+    give_values(x, o, false);
+}
+
+static void values_of_last(struct driver *x, struct offer *o)
+{
+    give_values(x, o, x->env.rank == x->env.world - 1);
+    o->option = "initial";
+}
+
+/* All but the last rank have initial values; of two ranks the second one. */
+static void another_values(struct driver *x, struct offer *o)
+{
+    if (x->env.world == 2) {
+        values_of_last(x, o);
+    } else {
+        give_values(x, o, x->env.rank != x->env.world - 1);
+        o->option = "initial";
+    }
+}
+
+offer_change *const offer_disagree[SCRIPT_N_CALLS] = {
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_FOLD] = another_fold,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_UNITS] = another_wrap,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_FROZEN] = another_frozen,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_TIES] = another_tie,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_PARAMETER_UNITS] = another_parameter_unit,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_IGNORED] = another_ignored,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS] = another_factor,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS] = another_buffer,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_DTYPES] = another_dtype,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_OFFLOAD] = another_place,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_RESHARD] = another_reshard,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES] = another_values,
+    [SCRIPT_CALL_LAST_RANK_HAS_VALUES] = values_of_last,
+    [SCRIPT_CALL_UNCLAIMED_DEFERRED] = no_values,
+};

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * thaw_allocation_test.c - a freeze or thaw for which there is no memory
+ * changes nothing: each of its allocations fails once, then the call is made
+ * again, and the run is, bit for bit, the run in which none failed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "run/play/drive.h"
+#include "run/play/fault_testing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Engines are linked, not included, as they are everywhere here. */
+const struct fsdp_engine *fsdp_ref_engine(void);
+const struct fsdp_engine *fsdp_impl_engine(void);
+
+enum {
+    TIMEOUT_MS = 20000,
+    MOST_LOSSES = 64,
+    MOST_CALLS = 64
+};
+
+static const struct fsdp_engine *real;
+static uint32_t kind;          /* of what fails */
+static uint32_t in_calls, met; /* faults: in one of the calls, in all */
+static _Thread_local const struct fsdp_env *given;
+
+/* The call of a run after which memory is the recorder's, not the engine's: it
+ * fails no more from that allocation on. Such a run is spoilt, and another one
+ * is made. */
+static uint64_t limit[MOST_CALLS];
+static uint32_t n_calls;
+static bool spoilt;
+
+static int shard_noting(const struct fsdp_env *env,
+                        const struct fsdp_model *model,
+                        const struct fsdp_units *units,
+                        const struct fsdp_options *options,
+                        struct fsdp_sharded **out)
+{
+    given = env;
+    return real->shard(env, model, units, options, out);
+}
+
+/* Allocation nth of a call fails. */
+static void fail_at(uint64_t nth)
+{
+    if (n_calls < MOST_CALLS && (limit[n_calls] == 0 || nth < limit[n_calls])) {
+        fault_set(kind, 0, nth);
+    }
+}
+
+/* Whether the call is to be made again: the engine met a fault. */
+static bool again(int *status, uint64_t nth)
+{
+    const bool happened = fault_happened();
+
+    fault_set(FAULT_NONE, 0, 0);
+    if (happened && *status == FSDP_ERR_NOMEM) {
+        met++;
+        *given->error = (struct fsdp_error){0};
+        return true;
+    }
+    if (happened && *status == FSDP_OK) {
+        spoilt = true;
+        limit[n_calls] = nth;
+    }
+    n_calls++;
+    return false;
+}
+
+/* Rank 0 alone: both calls are local. */
+static int thaw_with_faults(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+{
+    uint64_t nth = 0;
+    int status;
+
+    if (given->rank != 0) {
+        return real->set_requires_grad(s, p, on);
+    }
+    do {
+        fail_at(++nth);
+        status = real->set_requires_grad(s, p, on);
+    } while (again(&status, nth));
+    in_calls += nth > 1;
+    return status;
+}
+
+static int begin_with_faults(struct fsdp_sharded *s, uint32_t point,
+                             uint32_t index)
+{
+    uint64_t nth = 0;
+    int status;
+
+    if (given->rank != 0 || point != FSDP_BEGIN) {
+        return real->at(s, point, index);
+    }
+    do {
+        fail_at(++nth);
+        status = real->at(s, point, index);
+    } while (again(&status, nth));
+    return status;
+}
+
+/* ---- A run -------------------------------------------------------------- */
+
+struct scene {
+    struct run_case c;
+    struct case_model model;
+    struct fsdp_engine engine;
+    struct script script;
+    struct drive drive;
+    char directory[64];
+    uint32_t n_losses;
+    float loss[MOST_LOSSES];
+};
+
+static int body(void *context, struct world_rank *rank)
+{
+    struct scene *s = context;
+    int status;
+
+    fault_play(rank->rank);
+    status = drive_rank(&s->drive, rank);
+    fault_play_nobody();
+    return status;
+}
+
+static void read_losses(struct scene *s, const struct world_result *ends)
+{
+    struct record r;
+    struct fsdp_error error = {0};
+    char path[96];
+
+    assert_int_equal(record_init(&r, &s->c, s->c.ranks), FSDP_OK);
+    for (uint32_t k = 0; k < s->c.ranks; k++) {
+        r.rank[k].n_collectives = ends[k].n_collectives;
+    }
+    snprintf(r.engine, sizeof(r.engine), "any");
+    snprintf(r.engine_version, sizeof(r.engine_version), "0");
+    snprintf(r.world, sizeof(r.world), "threads");
+    assert_int_equal(record_write_case(s->directory, &r, &error), FSDP_OK);
+    record_release(&r);
+    if (!spoilt) {
+        assert_int_equal(record_read(s->directory, &r, &error), FSDP_OK);
+        assert_in_range(r.rank[0].n_losses, 2, MOST_LOSSES);
+        s->n_losses = r.rank[0].n_losses;
+        memcpy(s->loss, r.rank[0].loss, s->n_losses * sizeof(*s->loss));
+        record_release(&r);
+    }
+    assert_int_equal(record_clear(s->directory, &error), FSDP_OK);
+    snprintf(path, sizeof(path), "%s/case.json", s->directory);
+    (void)unlink(path);
+    assert_int_equal(rmdir(s->directory), 0);
+}
+
+/* The losses of a script that freezes and thaws, under this id. */
+static struct scene play(const struct fsdp_engine *engine, const char *id,
+                         uint32_t what)
+{
+    struct scene s = {.n_losses = 0};
+    struct world_result ends[CASE_MAX_RANKS] = {0};
+    struct fsdp_error error = {0};
+    uint32_t extent[2];
+    const struct fsdp_mesh mesh = {sizeof(mesh), 2, NULL, extent};
+
+    assert_true(case_of_id(id, &s.c));
+    extent[0] = s.c.replicas;
+    extent[1] = case_shard_degree(&s.c);
+    real = engine;
+    kind = what;
+    in_calls = met = n_calls = 0;
+    spoilt = false;
+    s.engine = *engine;
+    fault_engine(&s.engine);
+    s.engine.shard = shard_noting;
+    if (what != FAULT_NONE) {
+        s.engine.set_requires_grad = thaw_with_faults;
+        s.engine.at = begin_with_faults;
+    }
+    snprintf(s.directory, sizeof(s.directory),
+             "/tmp/thaw_allocation_test.XXXXXX");
+    assert_non_null(mkdtemp(s.directory));
+    assert_int_equal(case_model_make(&s.c, NULL, 0, &s.model, &error), FSDP_OK);
+    assert_int_equal(script_make(&s.c, false, &s.script, &error), FSDP_OK);
+    s.drive = (struct drive){.c = &s.c,
+                             .model = &s.model,
+                             .script = &s.script,
+                             .engine = &s.engine,
+                             .device_engine = fsdp_ref_engine(),
+                             .directory = s.directory};
+    assert_int_equal(
+        world_run(WORLD_THREADS, &mesh, TIMEOUT_MS, body, &s, ends, &error),
+        FSDP_OK);
+    for (uint32_t k = 0; k < s.c.ranks; k++) {
+        if (ends[k].status != FSDP_OK && !spoilt) {
+            fail_msg("rank %u: %d, %s: %s", k, ends[k].status,
+                     ends[k].error.where, ends[k].error.message);
+        }
+    }
+    read_losses(&s, ends);
+    script_release(&s.script);
+    case_model_release(&s.model);
+    return s;
+}
+
+static void without_memory_nothing_changes(void **state)
+{
+    /* Flat and by rows, of states of two kinds; one that runs ahead. */
+    static const char *const id[] = {
+        "mlp.odd.natural.full-shard.k3.flat.layer.rank.s.adamw.thaw."
+        "frozen-alternate",
+        "mlp.odd.natural.full-shard.k2.per-parameter.pair.ring.s.momentum.thaw."
+        "frozen-alternate",
+        "mlp.odd.natural.full-shard.k3.flat.layer.rank.s.adamw.thaw."
+        "frozen-alternate.pf1.pb1.rif1"};
+    static const uint32_t what[] = {FAULT_MEMORY, FAULT_DEVICE};
+    const struct fsdp_engine *const engine[] = {fsdp_ref_engine(),
+                                                fsdp_impl_engine()};
+
+    (void)state;
+    assert_true(fault_is_wrapped());
+    for (uint32_t e = 0; e < 2; e++) {
+        for (uint32_t i = 0; i < (e == 0 ? 2u : 3u); i++) {
+            struct scene plain = play(engine[e], id[i], FAULT_NONE);
+
+            for (uint32_t k = 0; k < 2; k++) {
+                struct scene with;
+
+                memset(limit, 0, sizeof(limit));
+                do {
+                    with = play(engine[e], id[i], what[k]);
+                } while (spoilt);
+                assert_true(in_calls > 0 && met >= in_calls);
+                print_message("%s: %u faults\n", engine[e]->name, met);
+                assert_int_equal(with.n_losses, plain.n_losses);
+                assert_memory_equal(with.loss, plain.loss,
+                                    plain.n_losses * sizeof(*plain.loss));
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_memory_nothing_changes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

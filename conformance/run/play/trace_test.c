@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trace_test.c - traces of two ranks, of the reference and of the streaming
+ * engine: they are JSON, have an event for each collective of the record, and
+ * on no stream does one event begin before the one before it has ended.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "run/play/drive.h"
+#include "run/witness/trace.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Engines are linked, not included, as they are everywhere here. */
+const struct fsdp_engine *fsdp_impl_engine(void);
+const struct fsdp_engine *fsdp_ref_engine(void);
+
+enum {
+    TIMEOUT_MS = 20000,
+    RANKS = 2,
+    MAX_BYTES = 1 << 22,
+    MAX_TRACKS = 8,
+    NO_STREAMS = 1000 /* tracks from here on are none */
+};
+
+static struct run_case the_case(void)
+{
+    struct run_case c = {.data = WORKLOAD_NATURAL,
+                         .scenario = CASE_TRAIN,
+                         .seed = 1,
+                         .strategy = CASE_FULL_SHARD,
+                         .ranks = RANKS,
+                         .replicas = 1,
+                         .wrap = CASE_WRAP_LAYER,
+                         .microbatches = 2,
+                         .sync = {0, 1},
+                         .optimizer = FSDP_OPTIMIZER_ADAMW,
+                         .lr = 0.01f,
+                         .prefetch_forward = 1,
+                         .prefetch_backward = 1,
+                         .reduces_in_flight = 1,
+                         .steps = 3,
+                         .recorded_steps = 1};
+
+    snprintf(c.workload, sizeof(c.workload), "mlp");
+    snprintf(c.size, sizeof(c.size), "seed");
+    assert_null(case_check(&c));
+    return c;
+}
+
+static void run(const struct run_case *c, const struct fsdp_engine *engine,
+                const char *directory, bool trace)
+{
+    uint32_t extent[2] = {c->replicas, case_shard_degree(c)};
+    const struct fsdp_mesh mesh = {sizeof(mesh), 2, NULL, extent};
+    struct world_result ends[CASE_MAX_RANKS] = {0};
+    struct case_model model = {0};
+    struct script script;
+    struct fsdp_error error = {0};
+    struct drive drive = {.c = c,
+                          .model = &model,
+                          .script = &script,
+                          .engine = engine,
+                          .device_engine = fsdp_ref_engine(),
+                          .directory = directory,
+                          .trace = trace};
+    struct record r;
+
+    assert_int_equal(case_model_make(c, NULL, 0, &model, &error), FSDP_OK);
+    assert_int_equal(script_make(c, false, &script, &error), FSDP_OK);
+    assert_int_equal(world_run(WORLD_THREADS, &mesh, TIMEOUT_MS, drive_rank,
+                               &drive, ends, &error),
+                     FSDP_OK);
+    assert_int_equal(record_init(&r, c, c->ranks), FSDP_OK);
+    for (uint32_t k = 0; k < c->ranks; k++) {
+        r.rank[k].n_collectives = ends[k].n_collectives;
+    }
+    snprintf(r.engine, sizeof(r.engine), "any");
+    snprintf(r.engine_version, sizeof(r.engine_version), "0");
+    snprintf(r.world, sizeof(r.world), "threads");
+    assert_int_equal(record_write_case(directory, &r, &error), FSDP_OK);
+    record_release(&r);
+    script_release(&script);
+    case_model_release(&model);
+}
+
+/* The events of a rank are a list without its brackets. */
+static json_t *load(const char *directory, uint32_t rank)
+{
+    char *text = calloc(1, MAX_BYTES);
+    char path[96];
+    json_t *root;
+    size_t n;
+    FILE *f;
+
+    assert_non_null(text);
+    snprintf(path, sizeof(path), "%s/rank-%u.trace.partial", directory, rank);
+    f = fopen(path, "rbe");
+    assert_non_null(f);
+    text[0] = '[';
+    n = 1 + fread(text + 1, 1, MAX_BYTES - 3, f);
+    assert_true(n < MAX_BYTES - 3);
+    text[n] = ']';
+    fclose(f);
+    assert_int_equal(unlink(path), 0);
+    root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(root);
+    free(text);
+    return root;
+}
+
+static bool is_text(const json_t *object, const char *key, const char *want)
+{
+    const char *got = json_string_value(json_object_get(object, key));
+
+    return got && strcmp(got, want) == 0;
+}
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *x = json_object_get(object, key);
+
+    assert_true(json_is_number(x));
+    return json_number_value(x);
+}
+
+/* One behind the other on each track; times are rounded to a nanosecond. */
+static void assert_in_order(const json_t *root)
+{
+    double end[MAX_TRACKS] = {0};
+    size_t i;
+    const json_t *e;
+
+    json_array_foreach(root, i, e)
+    {
+        if (is_text(e, "ph", "X") && number(e, "tid") < NO_STREAMS) {
+            size_t track = (size_t)number(e, "tid");
+            assert_true(track < MAX_TRACKS);
+            assert_true(number(e, "ts") >= end[track] - 0.01);
+            assert_true(number(e, "dur") >= 0.0);
+            end[track] = number(e, "ts") + number(e, "dur");
+        }
+    }
+}
+
+static uint64_t count_events(const json_t *root, const char *name)
+{
+    uint64_t n = 0;
+    size_t i;
+    const json_t *e;
+
+    json_array_foreach(root, i, e)
+    {
+        n += is_text(e, "cat", "collective") && is_text(e, "name", name);
+    }
+    return n;
+}
+
+static uint64_t count_recorded(const struct record_rank *r, uint32_t kind)
+{
+    uint64_t n = 0;
+
+    for (uint32_t s = 0; s < r->n_steps; s++) {
+        const struct record_sequence *q = &r->sequence[r->step_sequence[s]];
+        for (uint32_t i = 0; i < q->n; i++) {
+            n += q->c[i].kind == kind;
+        }
+    }
+    return n;
+}
+
+static bool has_track(const json_t *root, const char *name)
+{
+    size_t i;
+    const json_t *e;
+
+    json_array_foreach(root, i, e)
+    {
+        if (is_text(e, "name", "thread_name") &&
+            is_text(json_object_get(e, "args"), "name", name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The k-th collective of a kind has what the record says of it. */
+static void assert_arguments(const json_t *root)
+{
+    size_t i;
+    const json_t *e;
+
+    json_array_foreach(root, i, e)
+    {
+        const json_t *args = json_object_get(e, "args");
+        if (is_text(e, "cat", "collective")) {
+            assert_true(number(args, "unit") < 4.0);
+            assert_true(number(args, "bytes") > 0.0);
+            assert_true(number(args, "step") < 3.0);
+            assert_true(json_is_string(json_object_get(args, "point")));
+            assert_true(json_is_string(json_object_get(args, "waits")));
+        }
+    }
+}
+
+/* The most that a counter comes to. */
+static double counter(const json_t *root, const char *what)
+{
+    double most = -1.0;
+    char name[64];
+    size_t i;
+    const json_t *e;
+
+    snprintf(name, sizeof(name), "memory %s", what);
+    json_array_foreach(root, i, e)
+    {
+        if (is_text(e, "ph", "C") && is_text(e, "name", name)) {
+            double x = number(json_object_get(e, "args"), "bytes");
+            most = x > most ? x : most;
+        }
+    }
+    return most;
+}
+
+/* Counters come to what the record has as peaks, and not beyond the bound. */
+static void assert_counters(const json_t *root, const struct record_memory *m)
+{
+    for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
+        const double most = counter(root, record_kind_name(k));
+
+        assert_true(most < 0.0 ? m->peak[k] == 0
+                               : (uint64_t)most == m->peak[k]);
+    }
+    assert_int_equal((uint64_t)counter(root, "engine"), m->peak_engine);
+    assert_true(counter(root, "bound") >= (double)m->peak_engine);
+}
+
+static uint64_t count_slices(const json_t *root, double low, const char *name)
+{
+    uint64_t n = 0;
+    size_t i;
+    const json_t *e;
+
+    json_array_foreach(root, i, e)
+    {
+        n += is_text(e, "ph", "X") && number(e, "tid") >= low &&
+             is_text(e, "name", name);
+    }
+    return n;
+}
+
+/* An event of this track begins where an arrow does. */
+static bool is_event(const json_t *root, const json_t *arrow)
+{
+    size_t i;
+    const json_t *e;
+
+    json_array_foreach(root, i, e)
+    {
+        if (is_text(e, "ph", "X") && number(e, "tid") < NO_STREAMS &&
+            json_equal(json_object_get(e, "tid"),
+                       json_object_get(arrow, "tid")) &&
+            json_equal(json_object_get(e, "ts"),
+                       json_object_get(arrow, "ts"))) {
+            return number(e, "dur") > 0.0;
+        }
+    }
+    return false;
+}
+
+/* Each arrow begins and ends at an event, on two tracks; how many there are. */
+static uint64_t assert_arrows(const json_t *root)
+{
+    const json_t *from = NULL;
+    uint64_t n = 0;
+    size_t i;
+    const json_t *e;
+
+    json_array_foreach(root, i, e)
+    {
+        if (is_text(e, "ph", "s")) {
+            from = e;
+        } else if (is_text(e, "ph", "f")) {
+            assert_non_null(from);
+            assert_true(json_equal(json_object_get(from, "id"),
+                                   json_object_get(e, "id")));
+            assert_true(number(from, "tid") < number(e, "tid") ||
+                        number(from, "tid") > number(e, "tid"));
+            assert_true(number(from, "ts") <= number(e, "ts"));
+            assert_true(is_event(root, from) && is_event(root, e));
+            from = NULL;
+            n++;
+        }
+    }
+    assert_null(from);
+    return n;
+}
+
+static void check(const struct fsdp_engine *engine, const char *track,
+                  bool streams)
+{
+    char directory[] = "/tmp/trace_test.XXXXXX";
+    const struct run_case c = the_case();
+    struct fsdp_error error = {0};
+    struct record r;
+
+    assert_non_null(mkdtemp(directory));
+    run(&c, engine, directory, true);
+    if (record_read(directory, &r, &error) != FSDP_OK) {
+        fail_msg("record: %s", error.message);
+    }
+    for (uint32_t k = 0; k < RANKS; k++) {
+        json_t *root = load(directory, k);
+        assert_int_equal(count_recorded(&r.rank[k], FSDP_ALL_GATHER), 48);
+        assert_int_equal(count_recorded(&r.rank[k], FSDP_REDUCE_SCATTER), 12);
+        assert_int_equal(count_events(root, "all-gather"), 48);
+        assert_int_equal(count_events(root, "reduce-scatter"), 12);
+        assert_int_equal(count_events(root, "all-reduce"), 0);
+        assert_true(has_track(root, "compute"));
+        assert_true(has_track(root, track));
+        assert_in_order(root);
+        assert_arguments(root);
+        assert_counters(root, &r.rank[k].memory);
+        assert_true((assert_arrows(root) > 20) == streams);
+        assert_true(has_track(root, "steps"));
+        assert_int_equal(count_slices(root, NO_STREAMS, "step 2"), 1);
+        assert_int_equal(count_slices(root, NO_STREAMS, "backward"), 6);
+        assert_int_equal(count_slices(root, NO_STREAMS, "layers.3"), 12);
+        /* A window for each all-gather. */
+        assert_true(has_track(root, "expected window of unit 3"));
+        assert_int_equal(count_slices(root, NO_STREAMS, "whole"), 48);
+        json_decref(root);
+    }
+    record_release(&r);
+    assert_int_equal(record_clear(directory, &error), FSDP_OK);
+    assert_int_equal(rmdir(directory), 0);
+}
+
+static void the_reference(void **state)
+{
+    (void)state;
+    check(fsdp_ref_engine(), "host", false);
+}
+
+static void the_streaming_engine(void **state)
+{
+    (void)state;
+    check(fsdp_impl_engine(), "reduce-scatter", true);
+}
+
+/* Times on a device that takes none are those of the calls. */
+static struct fsdp_device blind;
+
+static int open_blind(struct fsdp_env *env)
+{
+    FSDP_TRY(fsdp_ref_engine()->open(env));
+    blind = *env->device;
+    blind.size = offsetof(struct fsdp_device, stamp);
+    blind.stamp = NULL;
+    return FSDP_OK;
+}
+
+static void a_device_without_a_clock(void **state)
+{
+    struct trace_event *e;
+    struct fsdp_env env = {.size = sizeof(env)};
+    struct race *race = race_open(NULL);
+    struct trace *t;
+
+    (void)state;
+    assert_int_equal(open_blind(&env), FSDP_OK);
+    t = trace_open(&blind, race);
+    assert_non_null(t);
+    e = trace_begin(t, NULL, RACE_COPY, FSDP_NO_UNIT, 8);
+    trace_end(t, NULL, e);
+    assert_true(e->begin > 0);
+    assert_true(e->end >= e->begin);
+    trace_close(t);
+    race_close(race);
+    fsdp_ref_engine()->close(&env);
+}
+
+static void nobody_asked(void **state)
+{
+    char directory[] = "/tmp/trace_test.XXXXXX";
+    const struct run_case c = the_case();
+    struct fsdp_error error = {0};
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    run(&c, fsdp_impl_engine(), directory, false);
+    assert_int_equal(record_clear(directory, &error), FSDP_OK);
+    assert_int_equal(rmdir(directory), 0); /* nothing else was there */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reference),
+        cmocka_unit_test(the_streaming_engine),
+        cmocka_unit_test(a_device_without_a_clock),
+        cmocka_unit_test(nobody_asked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
+}

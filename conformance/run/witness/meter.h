@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * meter.h - the wrapped device: storage, live bytes by kind, poison.
+ *
+ * There is one of the device, and one of the host that lies beside it. A meter
+ * serves two handles of the same device, the engine's and the
+ * model's, so that ranges of both are checked against each other.
+ */
+#ifndef FSDP_CTS_METER_H
+#define FSDP_CTS_METER_H
+
+#include "record/record.h"
+#include "run/witness/race.h"
+#include "run/witness/trace.h"
+
+struct meter;
+
+/* A device as its user sees it, and whose it is. */
+struct meter_handle {
+    struct fsdp_device device;
+    struct meter *meter;
+    bool is_model;
+};
+
+struct meter_block { /* storage */
+    unsigned char *p;
+    uint64_t bytes;
+    bool is_model;
+};
+
+struct meter_range { /* live */
+    unsigned char *p;
+    uint64_t bytes;
+    uint32_t kind, unit;
+};
+
+enum {
+    METER_HELD = 64
+}; /* freed blocks that are held back */
+
+struct meter {
+    const struct fsdp_device *real;
+    const struct fsdp_env *env; /* where refusals are said; NULL: nowhere */
+    struct race *race;          /* NULL: order is not followed */
+    struct trace *trace;        /* NULL: nobody wants one */
+    struct meter_handle engine, model;
+    struct meter_block *block;
+    uint32_t n_blocks, block_capacity;
+    struct meter_range *range;
+    uint32_t n_ranges, range_capacity;
+    void *held[METER_HELD];
+    uint64_t held_size[METER_HELD], held_bytes;
+    uint32_t next_held;
+
+    uint64_t live[FSDP_N_KINDS], peak[FSDP_N_KINDS];
+    uint64_t peak_parameters, peak_engine, storage, peak_storage, peak_over;
+    uint64_t bad_ranges;
+    uint64_t allocations; /* by the engine, since last asked */
+    uint64_t launches;    /* operators that it ran, since last asked */
+    /* By kind, when the engine held most since last asked; and how much. */
+    uint64_t fullest[FSDP_N_KINDS], fullest_engine;
+    bool holds_nothing;   /* of what is freed; and no model computes */
+    bool gives_room;      /* to the model, where there is a limit */
+    bool out_of_memory;   /* a range could not be followed: no measurement */
+    struct meter *beside; /* of the other memory: the host's, or the device's;
+                             NULL: there is none */
+    bool is_host;
+    /* Of the device's: what was copied between the two by the engine. */
+    struct record_hosted hosted;
+};
+
+void meter_open(struct meter *m, const struct fsdp_device *real);
+/* Copies between the two are counted. */
+void meter_beside(struct meter *device, struct meter *host);
+/* Live bytes by kind at the fullest moment since the last call; the next
+ * interval begins with what is live now. */
+void meter_fullest(struct meter *m, uint64_t out[FSDP_N_KINDS]);
+/* From now on follows the order of streams, too. NOMEM. */
+int meter_watch_races(struct meter *m, struct fsdp_stream *compute);
+void meter_close(struct meter *m, struct record_memory *out);
+/* The same of the host's, after that. */
+void meter_close_host(struct meter *m, struct record_memory *out);
+
+#endif

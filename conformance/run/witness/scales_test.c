@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scales_test.c - another process is weighed: what it holds, held for a moment,
+ * and has in files is seen; what is shared or of a file is not counted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "run/witness/rank_line.h"
+#include "run/witness/scales.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    HELD = 32 << 20,
+    FILED = 300 * 1024,
+    /* What a process does besides. Before Linux 6.17 each processor keeps some
+     * pages of each of three counts to itself, and what is resident of files
+     * may be taken back between two weights. */
+    ROUGHLY = 8 << 20
+};
+
+static char *map(int how)
+{
+    char *p =
+        mmap(NULL, HELD, PROT_READ | PROT_WRITE, how | MAP_ANONYMOUS, -1, 0);
+
+    return p == MAP_FAILED ? NULL : memset(p, 1, HELD);
+}
+
+/* ---- What the other process does between two weights -------------------- */
+
+static void hold(void)
+{
+    (void)map(MAP_PRIVATE);
+}
+
+static void hold_shared(void)
+{
+    (void)map(MAP_SHARED);
+}
+
+static void hold_for_a_moment(void)
+{
+    (void)munmap(map(MAP_PRIVATE), HELD);
+}
+
+static char folder[] = "/tmp/scales-test-XXXXXX";
+
+static void write_file(bool stays)
+{
+    char path[64];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/below", folder);
+    (void)mkdir(path, 0777);
+    (void)snprintf(path, sizeof(path), "%s/below/file", folder);
+    fd = open(path, O_CREAT | O_RDWR, 0600);
+    (void)!ftruncate(fd, FILED);
+    if (!stays) {
+        (void)unlink(path);
+    }
+}
+
+static void keep_file(void)
+{
+    write_file(true);
+}
+
+static void keep_unlinked(void)
+{
+    write_file(false);
+}
+
+static bool weigh(struct scales *s, uint32_t rank, pid_t pid, uint32_t point)
+{
+    return scales_weigh(s, rank, pid, &(struct rank_line_said){.word = point});
+}
+
+/* ---- Weighed before and behind it ---------------------------------------- */
+
+static struct record_weight weigh_around(void (*what)(void))
+{
+    const char *const folders[] = {folder, NULL};
+    struct record_weight weight = {0};
+    struct scales scales;
+    int go[2];
+    int done[2];
+    char c;
+    pid_t pid;
+
+    scales_begin(&scales, folders, &weight);
+    assert_int_equal(pipe(go), 0);
+    assert_int_equal(pipe(done), 0);
+    pid = fork();
+    if (pid == 0) {
+        (void)!read(go[0], &c, 1);
+        what();
+        (void)!write(done[1], "x", 1);
+        for (;;) {
+            pause();
+        }
+    }
+    assert_true(pid > 0);
+    assert_true(weigh(&scales, 0, pid, RANK_LINE_BEFORE));
+    assert_int_equal(write(go[1], "x", 1), 1);
+    assert_int_equal(read(done[0], &c, 1), 1);
+    assert_true(weigh(&scales, 0, pid, RANK_LINE_STEP));
+    assert_true(weigh(&scales, 0, pid, RANK_LINE_STEP));
+    (void)kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    for (int i = 0; i < 2; i++) {
+        close(go[i]);
+        close(done[i]);
+    }
+    if (weight.weighed == 0) {
+        print_message("skipped: this kernel does not say what is held\n");
+        skip();
+    }
+    assert_int_equal(weight.steps, 2);
+    assert_true(weight.half > 0 && weight.last > 0);
+    return weight;
+}
+
+static void test_held(void **state)
+{
+    struct record_weight w = weigh_around(hold);
+
+    (void)state;
+    assert_in_range(w.rest, HELD, HELD + ROUGHLY);
+    assert_in_range(w.peak, HELD - ROUGHLY, HELD + ROUGHLY);
+    assert_int_equal(w.files, 0);
+}
+
+static void test_shared(void **state)
+{
+    struct record_weight w = weigh_around(hold_shared);
+
+    (void)state;
+    assert_in_range(w.rest, 0, ROUGHLY);
+    assert_in_range(w.peak, 0, ROUGHLY);
+}
+
+static void test_moment(void **state)
+{
+    struct record_weight w = weigh_around(hold_for_a_moment);
+
+    (void)state;
+    assert_in_range(w.rest, 0, ROUGHLY);
+    assert_in_range(w.peak, HELD - ROUGHLY, HELD + ROUGHLY);
+}
+
+static void test_file(void **state)
+{
+    (void)state;
+    assert_int_equal(weigh_around(keep_file).files, FILED);
+    /* What was there before any rank is none of theirs. */
+    assert_int_equal(weigh_around(hold_shared).files, 0);
+}
+
+static void test_unlinked(void **state)
+{
+    (void)state;
+    assert_int_equal(weigh_around(keep_unlinked).files, FILED);
+}
+
+/* A process that is not there, or a rank that has no place. */
+static void test_nobody(void **state)
+{
+    struct record_weight weight = {0};
+    struct scales scales;
+
+    (void)state;
+    scales_begin(&scales, NULL, &weight);
+    assert_true(weigh(&scales, 0, 0x3fffffff, RANK_LINE_BEFORE));
+    assert_int_equal(weight.weighed, 0);
+    assert_true(weigh(&scales, 0, 0x3fffffff, RANK_LINE_STEP));
+    assert_int_equal(weight.steps, 0);
+    assert_false(weigh(&scales, SCALES_RANKS, getpid(), RANK_LINE_BEFORE));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_held),   cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_moment), cmocka_unit_test(test_unlinked),
+        cmocka_unit_test(test_file),   cmocka_unit_test(test_nobody),
+    };
+    char path[64];
+    int failed;
+
+    if (!mkdtemp(folder)) {
+        return 1;
+    }
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    (void)snprintf(path, sizeof(path), "%s/below/file", folder);
+    (void)unlink(path);
+    (void)snprintf(path, sizeof(path), "%s/below", folder);
+    (void)rmdir(path);
+    return rmdir(folder) != 0 || failed != 0;
+}

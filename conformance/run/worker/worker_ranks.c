@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * worker_ranks.c - what stands around the ranks of a world.
+ */
+#include "run/worker/worker_ranks.h"
+#include "run/process/orphans.h"
+#include "run/worker/engine_load.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void worker_ranks_open(struct worker_ranks *w, const struct worker_options *o)
+{
+    *w = (struct worker_ranks){.o = o};
+    w->isolate = o->isolate && o->world == WORLD_LOCAL;
+    world_stack_prepare();
+    for (int i = 0; i < RLIM_NLIMITS; i++) {
+        (void)getrlimit((__rlimit_resource_t)i, &w->limit[i]);
+    }
+}
+
+void worker_ranks_begin(struct worker_ranks *w, const char *folder,
+                        bool crosses)
+{
+    (void)snprintf(w->tmp, sizeof(w->tmp), "%s/tmp", w->o->records);
+    w->record = folder;
+    w->crosses = crosses && w->isolate && w->o->words != 0;
+    w->folders[0] = w->crosses ? w->tmp : folder;
+    w->folders[1] = w->o->words != 0 && !w->crosses ? w->tmp : NULL;
+    w->n_refusals = 0;
+    w->counted = false;
+    w->unknown = NULL;
+}
+
+const char *worker_ranks_own(const struct worker_ranks *w)
+{
+    return w->folders[0];
+}
+
+static bool belongs_to_record(const char *name)
+{
+    const char *end = strchr(name, '.');
+
+    return strncmp(name, "rank-", 5) == 0 && end &&
+           (strcmp(end, ".stack") == 0 || strcmp(end, ".trace.partial") == 0);
+}
+
+void worker_ranks_collect(const struct worker_ranks *w)
+{
+    DIR *d = w->crosses ? opendir(w->tmp) : NULL;
+    const struct dirent *e;
+
+    while (d && (e = readdir(d))) {
+        char from[CASE_FOLDER_BYTES + 272];
+        char to[CASE_FOLDER_BYTES + 272];
+
+        (void)snprintf(from, sizeof(from), "%s/%s", w->tmp, e->d_name);
+        (void)snprintf(to, sizeof(to), "%s/%s", w->record, e->d_name);
+        if (belongs_to_record(e->d_name)) {
+            (void)rename(from, to);
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
+}
+
+/* Any process of the same user can change them; not everybody can change them
+ * back. */
+static void restore_limits(struct worker_ranks *w)
+{
+    struct rlimit now = {0, 0};
+
+    for (int i = 0; i < RLIM_NLIMITS; i++) {
+        const struct rlimit *before = &w->limit[i];
+
+        (void)getrlimit((__rlimit_resource_t)i, &now);
+        if (now.rlim_cur != before->rlim_cur ||
+            now.rlim_max != before->rlim_max) {
+            w->harmed =
+                setrlimit((__rlimit_resource_t)i, before) != 0 || w->harmed;
+        }
+    }
+}
+
+/* Ranks that are processes have ended; what they left behind has not. Where
+ * the worker is the first process of its namespace that is all the rest. Where
+ * ranks are isolated they have started none. */
+static void end_leftovers(struct worker_ranks *w)
+{
+    if (w->o->world == WORLD_MPI || w->isolate) {
+        return;
+    }
+    if (getpid() == 1) {
+        (void)kill(-1, SIGKILL);
+    }
+    orphans_end();
+    restore_limits(w);
+}
+
+/* What the recorders have told the notary, beside what the broker carried. */
+static void account(struct worker_ranks *w, const struct notary_notes *notes,
+                    uint32_t ranks)
+{
+    w->counted = true;
+    for (uint32_t k = 0; k < ranks; k++) {
+        struct record_account *const a = &w->account[k];
+        const struct record_payloads *const sent = &w->carried[k].payloads;
+
+        a->known = 1;
+        a->own = notes->told[k].own;
+        a->recorded = notes->told[k].of;
+        a->carried = w->carried[k].traffic;
+        a->payloads.n = sent->n;
+        memcpy(a->payloads.hash, sent->hash, sent->n * sizeof(sent->hash[0]));
+        a->digests = w->carried[k].digests;
+    }
+}
+
+/* There is room for many more than most worlds have. */
+static uint32_t ranks_of(const struct rank_body *b)
+{
+    const uint32_t ranks = b->d->c->ranks;
+
+    return ranks < NOTARY_RANKS ? ranks : NOTARY_RANKS;
+}
+
+/* The first ones of a case, in whichever of its worlds. */
+static void note_refusals(struct worker_ranks *w, const struct rank_body *b)
+{
+    struct notary_notes notes;
+    const char *why;
+
+    if (!notary_report(&w->notary, &notes, &why)) {
+        w->unknown = why;
+    }
+    memcpy(w->weight, notes.weight, sizeof(w->weight));
+    for (uint32_t i = 0; i < notes.n && w->n_refusals < RECORD_REFUSALS; i++) {
+        w->refusal[w->n_refusals++] = notes.refusal[i];
+    }
+    if (b->crosses) {
+        account(w, &notes, ranks_of(b));
+    }
+}
+
+/* As world_run; where ranks are isolated, they share no memory. What a carrier
+ * that is lost leaves behind is nobody's record. */
+static int run_ranks(struct worker_ranks *w, uint32_t kind,
+                     const struct fsdp_mesh *mesh, struct rank_body *b,
+                     struct world_result *ends, struct fsdp_error *error)
+{
+    int status;
+
+    if (!w->isolate) {
+        return world_run(kind, mesh, w->o->timeout_ms, rank_body_run, b, ends,
+                         error);
+    }
+    memset(w->carried, 0, ranks_of(b) * sizeof(w->carried[0]));
+    status = world_run_carried(mesh, w->o->timeout_ms, rank_body_run, b, ends,
+                               w->carried, error);
+    if (status == FSDP_ERR_COMM) {
+        w->unknown = "the process that carries what ranks send did not come to "
+                     "its end";
+        status = FSDP_OK;
+    }
+    return status;
+}
+
+/* One process for all worlds: to start it takes longer than a small case has
+ * to tell. */
+static bool have_notary(struct worker_ranks *w)
+{
+    const struct notary_task task = {w->folders, w->record};
+
+    return notary_go_on(&w->notary, &task) || notary_start(&w->notary, &task);
+}
+
+int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
+                     const struct fsdp_mesh *mesh, struct rank_body *b,
+                     struct world_result *ends, struct fsdp_error *error)
+{
+    int status;
+
+    b->o = w->o;
+    b->folders = w->folders;
+    if (w->isolate && !have_notary(w)) {
+        (void)snprintf(error->message, sizeof(error->message),
+                       "no process could be started beside the ranks");
+        return FSDP_ERR_NOMEM;
+    }
+    b->notary = w->isolate ? &w->notary : NULL;
+    b->crosses =
+        w->crosses && b->d->directory && b->d->purpose == DRIVE_TO_RECORD;
+    b->loads = w->isolate && engine_is_path(w->o->engine);
+    status = run_ranks(w, kind, mesh, b, ends, error);
+    if (w->isolate) {
+        note_refusals(w, b);
+    }
+    end_leftovers(w);
+    return status;
+}
