@@ -25,76 +25,79 @@ static bool begins(const char *name, const char *with)
     return strncmp(name, with, strlen(with)) == 0;
 }
 
-/* What a call that must be refused is one of, or NULL: of every engine. */
+/* Which claim a call that must be refused is about: the first row whose word
+ * its name begins with tells. */
+static const struct {
+    const char *begins, *claim;
+} claim_of_word[] = {
+    {"clip-", "clip"},
+    {"save-unknown-part", "save-parts"},
+    {"save-unknown-dtype", "save-dtype"},
+    {"save-rounded-", "save-dtype"},
+    {"load-parts", "save-parts"},
+    {"load-rounded", "save-dtype"},
+    {"save-", "save-sharded"},
+    {"wait-", "save-sharded"},
+    {"load-without-states", "thaw"},
+    {"load-", "load"},
+    {"unshard-all-", "unshard-all"},
+    {"reshard-all-", "unshard-all"},
+    {"prefetch-", "prefetch"},
+    {"reduces-beyond", "prefetch"},
+    {"end-of-another", "eval"},
+    {"infinite-", "unit-factors"},
+    {"negative-predivide-", "unit-factors"},
+    {"nan-predivide-", "unit-factors"},
+    {"negative-factor-of-unit", "unit-factors"},
+    {"grad-of-frozen", "frozen"},
+    {"shard-frozen", "frozen"},
+    {"freeze-of-ignored", "ignored"},
+    {"freeze-", "thaw"},
+    {"parameter-unit-", "parameter-units"},
+    {"shard-parameter-units", "parameter-units"},
+    {"shard-ignored", "ignored"},
+    {"param-of-ignored", "ignored"},
+    {"grad-of-ignored", "ignored"},
+    {"tied-name-ignored", "ignored"},
+    {"tied-", "shared"},
+    {"shard-tied", "shared"},
+    {"shard-factors", "unit-factors"},
+    {"shard-buffers", "buffers"},
+    {"shard-dtypes", "bf16"},
+    {"shard-offload", "offload"},
+    {"shard-reshard", "unit-controls"},
+    {"step-scale-", "loss-scale"},
+    {"set-divide-", "factor-controls"},
+    {"set-predivide-", "factor-controls"},
+    {"set-factor-", "factor-controls"},
+    {"set-", "unit-controls"},
+    {"unshard-unknown-", "unit-controls"},
+    {"unshard-while-", "unit-controls"},
+    {"reshard-unknown-", "unit-controls"},
+    {"reshard-while-", "unit-controls"},
+    {"reshard-in-window", "unit-controls"},
+    {"reshard-kept", "unit-controls"},
+    {"step-with-partials", "partial-replicas"},
+    {"unknown-buffer-dtype", NULL},
+    {"unknown-buffer", "buffers"},
+    {"backward-step-", "step-in-backward"},
+    {"assign-of-ignored", "ignored"},
+    {"deferred-save", "save-sharded"},
+    {"deferred-unshard-all", "unshard-all"},
+    {"deferred-", "deferred"},
+    {"shard-values", "deferred"},
+    {"assign-", "assign"},
+    {"summon-", "summon"},
+    {"send-", "send-values"},
+};
+
+/* NULL: of every engine. */
 static const char *claim_of_call(uint32_t call)
 {
-    static const struct {
-        const char *begins, *claim;
-    } row[] = {
-        {"clip-", "clip"},
-        {"save-unknown-part", "save-parts"},
-        {"save-unknown-dtype", "save-dtype"},
-        {"save-rounded-", "save-dtype"},
-        {"load-parts", "save-parts"},
-        {"load-rounded", "save-dtype"},
-        {"save-", "save-sharded"},
-        {"wait-", "save-sharded"},
-        {"load-without-states", "thaw"},
-        {"load-", "load"},
-        {"unshard-all-", "unshard-all"},
-        {"reshard-all-", "unshard-all"},
-        {"prefetch-", "prefetch"},
-        {"reduces-beyond", "prefetch"},
-        {"end-of-another", "eval"},
-        {"infinite-", "unit-factors"},
-        {"negative-predivide-", "unit-factors"},
-        {"nan-predivide-", "unit-factors"},
-        {"negative-factor-of-unit", "unit-factors"},
-        {"grad-of-frozen", "frozen"},
-        {"shard-frozen", "frozen"},
-        {"freeze-of-ignored", "ignored"},
-        {"freeze-", "thaw"},
-        {"parameter-unit-", "parameter-units"},
-        {"shard-parameter-units", "parameter-units"},
-        {"shard-ignored", "ignored"},
-        {"param-of-ignored", "ignored"},
-        {"grad-of-ignored", "ignored"},
-        {"tied-name-ignored", "ignored"},
-        {"tied-", "shared"},
-        {"shard-tied", "shared"},
-        {"shard-factors", "unit-factors"},
-        {"shard-buffers", "buffers"},
-        {"shard-dtypes", "bf16"},
-        {"shard-offload", "offload"},
-        {"shard-reshard", "unit-controls"},
-        {"step-scale-", "loss-scale"},
-        {"set-divide-", "factor-controls"},
-        {"set-predivide-", "factor-controls"},
-        {"set-factor-", "factor-controls"},
-        {"set-", "unit-controls"},
-        {"unshard-unknown-", "unit-controls"},
-        {"unshard-while-", "unit-controls"},
-        {"reshard-unknown-", "unit-controls"},
-        {"reshard-while-", "unit-controls"},
-        {"reshard-in-window", "unit-controls"},
-        {"reshard-kept", "unit-controls"},
-        {"step-with-partials", "partial-replicas"},
-        {"unknown-buffer-dtype", NULL},
-        {"unknown-buffer", "buffers"},
-        {"backward-step-", "step-in-backward"},
-        {"assign-of-ignored", "ignored"},
-        {"deferred-save", "save-sharded"},
-        {"deferred-unshard-all", "unshard-all"},
-        {"deferred-", "deferred"},
-        {"shard-values", "deferred"},
-        {"assign-", "assign"},
-        {"summon-", "summon"},
-        {"send-", "send-values"},
-    };
-
-    for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-        if (begins(script_calls[call].name, row[i].begins)) {
-            return row[i].claim;
+    for (uint32_t i = 0; i < sizeof(claim_of_word) / sizeof(claim_of_word[0]);
+         i++) {
+        if (begins(script_calls[call].name, claim_of_word[i].begins)) {
+            return claim_of_word[i].claim;
         }
     }
     return NULL;

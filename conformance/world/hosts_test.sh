@@ -131,22 +131,11 @@ if [ "${FSDP_HOSTS-}" != "" ]; then
     exit 0
 fi
 
-reason=''
-if ! command -v mpirun >/dev/null; then
-    reason='mpirun is not installed'
-elif ! "$cts" run --engine ref --quiet --world mpi --workload linear --ranks 2 \
-    --partial-ok >"$folder/out" 2>&1; then
-    reason="no MPI world: $(head -c 200 "$folder/out")"
-fi
-if [ -z "$reason" ]; then
-    mkdir "$folder/probe"
-    "$here/hosts" 1 "$folder/probe" true >"$folder/out" 2>&1 ||
-        reason=$(cat "$folder/out")
-fi
-if [ -n "$reason" ]; then
-    echo "skipped: ${reason#skipped: }"
-    exit 77
-fi
+needs mpirun
+"$cts" run --engine ref --quiet --world mpi --workload linear --ranks 2 \
+    --partial-ok >"$folder/out" 2>&1 ||
+    skip "no MPI world: $(head -c 200 "$folder/out")"
+needs_hosts
 
 # same FOLDER FOLDER: every tensor, byte for byte; or what differs
 same()

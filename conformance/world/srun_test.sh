@@ -72,19 +72,8 @@ if [ "${FSDP_SRUN-}" != "" ]; then
     exit 0
 fi
 
-reason=''
-for program in srun slurmctld slurmd munged mpirun; do
-    command -v "$program" >/dev/null || reason="$program is not installed"
-done
-if [ -z "$reason" ]; then
-    mkdir "$folder/probe"
-    "$here/hosts" 1 "$folder/probe" true >"$folder/out" 2>&1 ||
-        reason=$(cat "$folder/out")
-fi
-if [ -n "$reason" ]; then
-    echo "skipped: ${reason#skipped: }"
-    exit 77
-fi
+needs srun slurmctld slurmd munged mpirun
+needs_hosts
 
 at=$folder/slurm
 mkdir -p "$at"/{state,{spool,tmp}.host{1,2}}

@@ -111,10 +111,7 @@ sweep()
 }
 
 run writes ENOSPC 0 0
-if [ "$code" -eq 77 ]; then
-    echo "skipped: $(cat "$folder/err")"
-    exit 77
-fi
+[ "$code" -ne 77 ] || skip "$(cat "$folder/err")"
 result 'without a fault it passes' "$([ "$code" = 0 ] || echo "exit $code")"
 whole=$(outcomes)
 # ends WHAT CODE TEXT: the run that was ended so, and said so.

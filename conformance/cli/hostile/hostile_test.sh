@@ -12,10 +12,7 @@ set -uo pipefail
 # shellcheck source=conformance/cli/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../checks.sh"
 engine=$(realpath "$(dirname "$cts")/../tests/hostile.so")
-[ -f "$engine" ] || {
-    echo "skipped: there is no $engine"
-    exit 77
-}
+[ -f "$engine" ] || skip "there is no $engine"
 workers=4
 ways=$(sed -n 's/^    {"\([^"]*\)",.*/\1/p' \
     "$(dirname "${BASH_SOURCE[0]}")/hostile_ways_testing.c")

@@ -13,10 +13,7 @@ set -uo pipefail
 include=$2
 right=$(realpath "$(dirname "$cts")/../lib/fsdp-ref.so")
 id=mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40
-[ -f "$right" ] || {
-    echo "skipped: there is no $right"
-    exit 77
-}
+[ -f "$right" ] || skip "there is no $right"
 
 run() # ENGINE OPTION...: sets code
 {
@@ -51,10 +48,8 @@ END
 }
 
 run "$right" --isolate --verbose
-grep -q 'not isolated' "$folder/err" && {
-    echo "skipped: $(grep 'not isolated' "$folder/err")"
-    exit 77
-}
+! grep -q 'not isolated' "$folder/err" ||
+    skip "$(grep 'not isolated' "$folder/err")"
 result 'a right engine stays right' "$([ "$code" = 0 ] || tail -n 3 "$folder/out")"
 result 'what was carried is what is recorded' "$(
     grep -Eq '^comm.as-carried +MUST +comm +1 ' "$folder/out" ||

@@ -10,10 +10,7 @@ set -uo pipefail
 # shellcheck source=conformance/cli/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../checks.sh"
 engine=$(realpath "$(dirname "$cts")/../tests/hostile.so")
-[ -f "$engine" ] || {
-    echo "skipped: there is no $engine"
-    exit 77
-}
+[ -f "$engine" ] || skip "there is no $engine"
 patience=2
 id=mlp.seed.natural.full-shard.k2.flat.layer.rank.s.sgd.steps40
 

@@ -12,12 +12,7 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../checks.sh"
 include=$(realpath "$2")
 modules=$(realpath "$include/../cmake")
-for tool in cc cmake ctest objdump; do
-    if ! command -v $tool >/dev/null; then
-        echo "no $tool: no project can be made"
-        exit 77
-    fi
-done
+needs cc cmake ctest objdump
 cd "$folder" || exit 1
 mkdir own
 cp "$include/../../docs/example/first_engine.c" own/engine.c

@@ -56,10 +56,7 @@ got=$?
 result 'no workers' "$([ "$got" -eq 64 ] || echo "exit $got")"
 
 # ---- Every bit -----------------------------------------------------------
-if ! command -v cc >/dev/null; then
-    echo 'no cc: cannot compare bits'
-    exit 77
-fi
+needs cc
 
 # Reads the losses of each rank as words of 32 bits, folds them as the page
 # does, and prints the steps whose bits differ from the page's; then its peaks.

@@ -9,10 +9,7 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=conformance/cli/checks.sh
 . "$here/../checks.sh"
-if ! command -v cc >/dev/null; then
-    echo 'no cc: cannot build the engine of the tour'
-    exit 77
-fi
+needs cc
 
 # shellcheck source=conformance/cli/pages/page_blocks.sh
 . "$here/page_blocks.sh"

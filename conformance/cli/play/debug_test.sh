@@ -11,10 +11,7 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=conformance/cli/checks.sh
 . "$here/../checks.sh"
-if ! command -v cc >/dev/null || ! command -v addr2line >/dev/null; then
-    echo 'no cc or no addr2line: nothing to debug, or no names of lines'
-    exit 77
-fi
+needs cc addr2line
 # shellcheck source=conformance/cli/pages/page_blocks.sh
 . "$here/../pages/page_blocks.sh"
 include=$(realpath "$2")

@@ -14,10 +14,7 @@ watch=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../../../ci/watch")
 cd "$folder" || exit 1
 esc=$'\e'
 
-if ! command -v script >/dev/null; then
-    echo 'no script(1), which makes a terminal'
-    exit 77
-fi
+needs script
 
 # on_terminal COMMAND...: what it writes to a terminal, into `seen`
 on_terminal()

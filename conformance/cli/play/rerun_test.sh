@@ -17,10 +17,7 @@ cd "$folder/here it is" || exit 1
 ln -s "$cts" "$folder/fsdp-cts"
 PATH=$folder:$PATH
 
-if ! command -v "${CC:-cc}" >/dev/null; then
-    echo 'no C compiler'
-    exit 77
-fi
+needs "${CC:-cc}"
 sed 's/how->lr\[0\], decay/how->lr[0] * (float)s->env->world, decay/' "$engine" >slow.c
 "${CC:-cc}" -std=c11 -shared -fPIC -O1 -ffp-contract=off \
     -I "$include" slow.c -o slow.so || exit 1

@@ -15,10 +15,7 @@ include=$(realpath "$2")
 engine=$(realpath "$include/../../docs/example/first_engine.c")
 cd "$folder" || exit 1
 
-if ! command -v "${CC:-cc}" >/dev/null; then
-    echo 'no C compiler'
-    exit 77
-fi
+needs "${CC:-cc}"
 
 ranks=3
 

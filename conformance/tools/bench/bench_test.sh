@@ -12,10 +12,7 @@ set -uo pipefail
 # shellcheck source=conformance/cli/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../cli/checks.sh"
 
-if ! command -v python3 >/dev/null; then
-    echo "skip: python3 is not installed"
-    exit 77
-fi
+needs python3
 
 # check JSON SAMPLES NAME...: the document's form, and exactly these results.
 check()

@@ -12,10 +12,7 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../cli" && pwd)
 # shellcheck source=conformance/cli/checks.sh
 . "$here/checks.sh"
-if ! command -v cc c++ patch >/dev/null; then
-    echo 'no cc, c++ or patch'
-    exit 77
-fi
+needs cc c++ patch
 # shellcheck source=conformance/cli/pages/page_blocks.sh
 . "$here/pages/page_blocks.sh"
 include=$(realpath "$2")
