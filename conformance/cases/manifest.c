@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1134;
+const uint32_t manifest_count = 1150;
 const char manifest_sha256[] =
-    "ced0517f504519e7197e03fe51565e634b0df7e3ae0096479de263dde822d43e";
+    "0188ec346dc518ecec18ea5932e9dc811a4b919129d184cd2c006235dd738e84";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
