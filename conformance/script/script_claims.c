@@ -85,6 +85,8 @@ static const char *claim_of_call(uint32_t call)
         {"assign-of-ignored", "ignored"},
         {"deferred-save", "save-sharded"},
         {"deferred-unshard-all", "unshard-all"},
+        {"deferred-unshard", "unit-controls"},
+        {"deferred-summon", "summon"},
         {"deferred-", "deferred"},
         {"shard-values", "deferred"},
         {"assign-", "assign"},
