@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1135;
+const uint32_t manifest_count = 1153;
 const char manifest_sha256[] =
-    "c899f40b2e668b10f7737f87a89b0a4db78b276b155843e32f872068140b0318";
+    "5eed6e9dc35f028c4b76bc530eb45a4b4fd2ff7c38b6aefcf6ce8bb19eede864";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -84,6 +84,8 @@ static const struct {
     {"assign-of-ignored", "ignored"},
     {"deferred-save", "save-sharded"},
     {"deferred-unshard-all", "unshard-all"},
+    {"deferred-unshard", "unit-controls"},
+    {"deferred-summon", "summon"},
     {"deferred-", "deferred"},
     {"shard-values", "deferred"},
     {"assign-", "assign"},

@@ -18,6 +18,7 @@ cd "$folder" || exit 1
 needs "${CC:-cc}"
 
 ranks=3
+more=()
 
 # wrong NAME FIRST WORDS FAILURES EDIT: the engine with that edit (of sed) fails
 # FIRST first, saying WORDS, and has as many different failures.
@@ -35,7 +36,7 @@ wrong()
         return
     fi
     timeout 300 "$cts" run --engine "./$name.so" --workload mlp,linear \
-        --ranks "$ranks" >out 2>err
+        --ranks "$ranks" "${more[@]}" >out 2>err
     got=$?
     grep -E '^(fail|error|timeout) ' out >failed
     result "$name" "$(
@@ -106,4 +107,9 @@ wrong dies run.survives '(SIGSEGV)' 2 \
     '/^static int pass/,/^}/s/^    if \(unit != FSDP_NO_UNIT \&\& !s->unit/    if (s->walk.next == 6) *(volatile int *)NULL = 0;\
 &/'
 
-finish 14
+more=(--script $'script 1\n--\npass 0.0 s\nlook\n')
+wrong another-fold script.collectives \
+    'reduce-scatter of unit layers.3 with another fold, expected a reduce-scatter' 4 \
+    's/s->fold, unit, u->chunk, u->grad/FSDP_FOLD_RING, unit, u->chunk, u->grad/'
+
+finish 15
