@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1134;
+const uint32_t manifest_count = 1135;
 const char manifest_sha256[] =
-    "ced0517f504519e7197e03fe51565e634b0df7e3ae0096479de263dde822d43e";
+    "e8e36e6dc0b9bb65c20ffd7c3d0274bcf356c5f4b2174ab3d650b76d9d0c99fb";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

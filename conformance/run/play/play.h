@@ -166,6 +166,11 @@ int play_late_error(struct driver *x);
 int play_clip_sizes(struct driver *x);
 int play_step_sizes(struct driver *x, struct fsdp_step *step);
 int play_shard_sizes(struct driver *x, const struct fsdp_options *options);
+int play_save_sizes(struct driver *x, const struct fsdp_save *save);
+/* These the engine has. */
+int play_load_from_sizes(struct driver *x, const struct fsdp_load *how);
+int play_summon_sizes(struct driver *x, const struct fsdp_summon *how);
+int play_send_values_sizes(struct driver *x, const struct fsdp_values *how);
 
 /* play_wrong.c: makes the call, and notes what was answered. */
 int play_wrong(struct driver *x, uint32_t call);
