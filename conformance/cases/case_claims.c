@@ -275,7 +275,8 @@ const struct claim known_claims[] = {
      .text = "scripts that `set` what holds of a unit; `control.*`, "
              "`error.control-in-pass`, `error.control-arguments`",
      .says = {"\nset ", "! set-", "shard-unknown-", "shard-while-",
-              "reshard-in-", "reshard-kept", "shard 0", "! shard-reshard"}},
+              "reshard-in-", "reshard-kept", "shard 0", "! shard-reshard",
+              "! deferred-unshard\n"}},
     {"partial-replicas", CLAIM_ENGINE,
      .text = "scripts in which replicas do not meet in every pass; "
              "`control.all-reduce`, `control.partial-sum`, "
@@ -347,7 +348,7 @@ const struct claim known_claims[] = {
     {"summon", CLAIM_ENGINE,
      .text = "scripts that summon one unit, or on rank 0 alone; `summon.*`, "
              "`error.summon`",
-     .says = {"\nsummon ", "! summon-"}},
+     .says = {"\nsummon ", "! summon-", "! deferred-summon"}},
     {"send-values", CLAIM_ENGINE,
      .text = "scripts in which rank 0 sends values that it has in memory; "
              "`send.*`, `error.send`, `error.send-lacking`, "

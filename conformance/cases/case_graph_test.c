@@ -14,7 +14,7 @@
 #include "cases/case_graph.h"
 #include "cases/case_model.h"
 #include "models/batch.h"
-#include "models/model_sequence.h"
+#include "models/model_build_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

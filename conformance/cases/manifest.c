@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1135;
+const uint32_t manifest_count = 1154;
 const char manifest_sha256[] =
-    "e8e36e6dc0b9bb65c20ffd7c3d0274bcf356c5f4b2174ab3d650b76d9d0c99fb";
+    "5eed6e9dc35f028c4b76bc530eb45a4b4fd2ff7c38b6aefcf6ce8bb19eede864";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"

@@ -4,8 +4,8 @@
  * world: slice by slice, so that no more than a buffer of it is in memory.
  */
 #include "checkpoint/checkpoint.h"
-#include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/line/arguments.h"
 #include "judge/report/progress.h"
 
 #include <stdio.h>

@@ -5,10 +5,10 @@
  */
 #include "cli/commands.h"
 #include "cli/fixtures.h"
-#include "cli/records_folder.h"
+#include "cli/verdict/records_folder.h"
 #include "run/supervise.h"
 
-#include "cli/arguments.h"
+#include "cli/line/arguments.h"
 #include <stdio.h>
 
 enum {

@@ -4,8 +4,8 @@
  * with a Hugging Face index: names, types, shapes, places, hashes.
  */
 #include "checkpoint/inspect.h"
-#include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/line/arguments.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
  * the tables of claims are made of its output.
  */
 #include "cases/case_claims.h"
-#include "cli/arguments.h"
+#include "cli/choose/selection.h"
 #include "cli/commands.h"
-#include "cli/selection.h"
+#include "cli/line/arguments.h"
 #include "models/workload.h"
 #include "mutants/mutant.h"
 #include "run/worker/engine_load.h"

@@ -4,10 +4,10 @@
  * compares the first causes that were found with those it lists, strictly
  * both ways. Prints the kill matrix.
  */
+#include "cli/choose/selection.h"
 #include "cli/commands.h"
-#include "cli/evaluate.h"
-#include "cli/records_folder.h"
-#include "cli/selection.h"
+#include "cli/verdict/evaluate.h"
+#include "cli/verdict/records_folder.h"
 #include "judge/report/progress.h"
 #include "mutants/mutant.h"
 #include "run/supervise.h"

@@ -4,10 +4,10 @@
  * says of some requirements: in an instant, and without the records.
  */
 #include "cli/commands.h"
-#include "cli/evaluate.h"
-#include "cli/exit_codes.h"
-#include "cli/report_load.h"
-#include "cli/report_page.h"
+#include "cli/line/exit_codes.h"
+#include "cli/verdict/evaluate.h"
+#include "cli/verdict/report_load.h"
+#include "cli/verdict/report_page.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * annotations of GitHub Actions, code quality of GitLab.
  */
 #include "cli/commands.h"
-#include "cli/report_load.h"
+#include "cli/verdict/report_load.h"
 #include "judge/report/report_pipeline.h"
 
 #include <stdlib.h>

@@ -3,14 +3,14 @@
  * command_verify.c - judges records that were kept by `run --records DIR`, or
  * a bundle of them.
  */
+#include "cli/choose/selection.h"
 #include "cli/commands.h"
-#include "cli/evaluate.h"
-#include "cli/exit_codes.h"
 #include "cli/fixtures.h"
-#include "cli/records_folder.h"
-#include "cli/rerun.h"
-#include "cli/selection.h"
-#include "cli/textbook.h"
+#include "cli/line/exit_codes.h"
+#include "cli/play/rerun.h"
+#include "cli/verdict/evaluate.h"
+#include "cli/verdict/records_folder.h"
+#include "cli/verdict/textbook.h"
 #include "run/supervise.h"
 #include "run/worker/case_record.h"
 

@@ -2,8 +2,8 @@
 /*
  * command_worker.c - the command that supervisors start; not for people.
  */
-#include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/line/arguments.h"
 #include "run/worker/worker.h"
 
 #include <stdio.h>

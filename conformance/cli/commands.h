@@ -6,7 +6,7 @@
 #ifndef FSDP_CTS_COMMANDS_H
 #define FSDP_CTS_COMMANDS_H
 
-#include "cli/arguments.h"
+#include "cli/line/arguments.h"
 
 int command_run(int argc, char **argv);
 int command_list(int argc, char **argv);

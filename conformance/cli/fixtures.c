@@ -4,7 +4,7 @@
  */
 #include "cli/fixtures.h"
 
-#include "cli/records_folder.h"
+#include "cli/verdict/records_folder.h"
 #include "record/record_internal.h"
 #include "run/adapter_case.h"
 #include "run/supervise.h"

@@ -2,12 +2,12 @@
 /*
  * main.c - fsdp-cts: finds the command.
  */
-#include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/help_pages.h"
-#include "cli/near.h"
-#include "cli/version.h"
+#include "cli/line/arguments.h"
+#include "cli/line/exit_codes.h"
+#include "cli/line/help_pages.h"
+#include "cli/line/near.h"
+#include "cli/line/version.h"
 
 #include <stdio.h>
 #include <string.h>

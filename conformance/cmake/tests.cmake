@@ -83,6 +83,7 @@ foreach(name script_mask_test script_claims_test)
         WITH ${here}/script/script_mask_testing.c)
 endforeach()
 unit(conformance/mutants/mutants_test.c LINK fsdp-mutants)
+unit(conformance/mutants/mutant_kit_test.c LINK fsdp-mutants)
 unit(conformance/cases/case_pairs_test.c LINK fsdp-cases
     WITH ${here}/cases/case_axes_testing.c)
 foreach(name record_test record_agree_test record_docs_test
@@ -350,36 +351,38 @@ endforeach()
 set_tests_properties(lint.memory_table PROPERTIES TIMEOUT 600)
 
 # ---- Bounds: other arithmetics, and how far they are ----
-add_library(arithmetic MODULE ${here}/cli/arithmetic_testing.c)
+add_library(arithmetic MODULE ${here}/cli/verdict/arithmetic_testing.c)
 target_include_directories(arithmetic PRIVATE ${CMAKE_SOURCE_DIR})
 target_link_libraries(arithmetic PRIVATE house fsdp-ref m)
 set_target_properties(arithmetic PROPERTIES PREFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-add_executable(bounds_ratio ${here}/cli/bounds_testing.c)
+add_executable(bounds_ratio ${here}/cli/verdict/bounds_testing.c)
 target_link_libraries(bounds_ratio PRIVATE house fsdp-cli)
 set_target_properties(bounds_ratio PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
 # ---- Supervision: an engine that does more than it should ----
-add_library(hostile MODULE ${here}/cli/hostile_engine_testing.c
-    ${here}/cli/hostile_ways_testing.c ${here}/cli/hostile_files_testing.c)
+add_library(hostile MODULE ${here}/cli/hostile/hostile_engine_testing.c
+    ${here}/cli/hostile/hostile_ways_testing.c
+    ${here}/cli/hostile/hostile_files_testing.c)
 target_include_directories(hostile PRIVATE ${here})
 target_link_libraries(hostile PRIVATE house fsdp-ref m)
 set_target_properties(hostile PROPERTIES PREFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
 # ---- Faults: calls of the system that fail ----
-add_library(clock_testing MODULE ${here}/cli/clock_testing.c)
+add_library(clock_testing MODULE ${here}/cli/hostile/clock_testing.c)
 set_target_properties(clock_testing PROPERTIES PREFIX "" SUFFIX .so
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 target_link_libraries(clock_testing PRIVATE house)
-add_executable(faults_testing ${here}/cli/faults_testing.c)
+add_executable(faults_testing ${here}/cli/hostile/faults_testing.c)
 target_link_libraries(faults_testing PRIVATE house)
 set_target_properties(faults_testing PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
 # ---- Commands ----
 file(GLOB scripts CONFIGURE_DEPENDS ${here}/cli/*_test.sh
+    ${here}/cli/*/*_test.sh ${here}/world/*_test.sh
     ${here}/tools/bench/*_test.sh ${here}/tools/submit/*_test.sh
     ${here}/tools/track/*_test.sh ${here}/tools/init/*_test.sh
     ${here}/tools/probes/probe_usage_test.sh
@@ -425,7 +428,7 @@ foreach(engine ref impl)
     set_tests_properties(conformance.${engine}.verdict PROPERTIES
         LABELS conformance FIXTURES_REQUIRED report-${engine} TIMEOUT 300)
 endforeach()
-add_test(NAME conformance.readme COMMAND ${here}/cli/readme_figures.sh
+add_test(NAME conformance.readme COMMAND ${here}/cli/pages/readme_figures.sh
     $<TARGET_FILE:fsdp-cts> ${CMAKE_SOURCE_DIR}/README.md
     ${CMAKE_BINARY_DIR}/records/ref.jsonl
     ${CMAKE_BINARY_DIR}/records/impl.jsonl)
@@ -538,7 +541,7 @@ foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
         pytorch-fsdp2-more pytorch-fsdp1-more fairscale-fsdp-more
         deepspeed-zero3-more pytorch-fsdp2-values pytorch-fsdp1-values
         pytorch-fsdp2-later pytorch-fsdp1-later fairscale-fsdp-later
-        deepspeed-zero3-later
+        deepspeed-zero3-later pytorch-fsdp1-ignored deepspeed-zero3-unmeasured
         pytorch-fsdp2-saved pytorch-fsdp2-through
         pytorch-fsdp1-saved pytorch-fsdp1-through fairscale-fsdp-saved
         fairscale-fsdp-through deepspeed-zero3-saved deepspeed-zero3-through)

@@ -12,7 +12,7 @@
 
 #include "cases/case_claims.h"
 #include "judge/judge_testing.h"
-#include "record/record_copy.h"
+#include "record/record.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mlp.c - the textbook's model (cli/textbook.h): linear layers without bias, a
- * ReLU after every one of them, the last included, and the mean squared error.
- * Its size "seed" is that of the book: 16-32-32-16-8, 2176 parameters, 256
- * samples that are the same at every step.
+ * mlp.c - the textbook's model (cli/verdict/textbook.h): linear layers without
+ * bias, a ReLU after every one of them, the last included, and the mean squared
+ * error. Its size "seed" is that of the book: 16-32-32-16-8, 2176 parameters,
+ * 256 samples that are the same at every step.
  *
  * Its size "track" keeps buffers beside its weights, which each forward writes,
  * an evaluation's too: how many there were, and of each layer the mean of its

@@ -14,7 +14,6 @@
 #include <cmocka.h>
 
 #include "model_build.h"
-#include "model_sequence.h"
 
 /*  root -> a -> (b, c); root -> d  */
 static struct model_build *small_tree(void)

@@ -168,6 +168,21 @@ static void test_sizes(void **state)
     check_total("lora", "small", 236928 + 4 * 4096);
 }
 
+/* Also of who begins each parameter at a multiple of 16 bytes. */
+static void test_even_in_every_parameter(void **state)
+{
+    struct workload_model *m = describe("lora", "even", 0, 1, 1, 0);
+    uint32_t odd = 0;
+
+    (void)state;
+    for (uint32_t p = 0; p < m->model.n_parameters; p++) {
+        odd += fsdp_numel(&m->model, p) % 4 != 0;
+    }
+    assert_int_equal(odd, 0);
+    assert_int_equal(m->model.n_parameters, 45);
+    m->workload->release(m);
+}
+
 /* "tall" is "tiny" with three blocks. */
 static void test_gpt_of_any_number_of_blocks(void **state)
 {
@@ -407,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_descriptions),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_even_in_every_parameter),
         cmocka_unit_test(test_gpt_of_any_number_of_blocks),
         cmocka_unit_test(test_odd_gpt_divides_evenly_by_no_world),
         cmocka_unit_test(test_samples_differ),

@@ -46,7 +46,7 @@ int wrap_groups(const struct fsdp_model *model, const char *const *const *group,
                 struct wrap_units *out);
 /* Consecutive leaf modules with parameters, `per_unit` of them a unit (the
  * last may have fewer): how coarse units are, as exercise 16.5.2 of the
- * textbook varies it (cli/textbook.h). */
+ * textbook varies it (cli/verdict/textbook.h). */
 int wrap_every(const struct fsdp_model *model, uint32_t per_unit,
                struct wrap_units *out);
 

@@ -8,7 +8,8 @@
 #include <math.h>
 
 static _Thread_local double squares; /* of clip_norm_local */
-static _Thread_local float factor;   /* of clip_scales_always */
+static _Thread_local double sizes;   /* of clip_half_up */
+static _Thread_local float factor;   /* of clip_scales_always, clip_at_max */
 
 static int clip_counts_replicas(struct fsdp_sharded *s,
                                 const struct fsdp_clip *how, float *out_norm)
@@ -100,6 +101,51 @@ static int clip_scales_always(struct fsdp_sharded *s,
                : FSDP_OK;
 }
 
+static int clip_at_max(struct fsdp_sharded *s, const struct fsdp_clip *how,
+                       float *out_norm)
+{
+    FSDP_TRY(mutant_real.engine.clip_grad_norm(s, how, out_norm));
+    factor = how->max_norm / (*out_norm + 1e-6f);
+    return *out_norm == how->max_norm ? mutant_each_piece(s, scale_gradients)
+                                      : FSDP_OK;
+}
+
+static void add_sizes(const struct fsdp_piece *piece)
+{
+    for (uint64_t i = 0; piece->grad && i < piece->n; i++) {
+        float g = 0.0f;
+
+        (void)mutant_get(NULL, (const float *)piece->grad + i, 1, &g);
+        sizes += (double)fabsf(g);
+    }
+}
+
+/* Where a double has all of the sum, and this rank all gradients. */
+static int clip_half_up(struct fsdp_sharded *s, const struct fsdp_clip *how,
+                        float *out_norm)
+{
+    double half;
+
+    sizes = 0.0;
+    FSDP_TRY(mutant_each_piece(s, add_sizes));
+    FSDP_TRY(mutant_real.engine.clip_grad_norm(s, how, out_norm));
+    half = ((double)nextafterf(*out_norm, INFINITY) - (double)*out_norm) / 2;
+    if (how->p == 1.0f && sizes - (double)*out_norm == half) {
+        *out_norm = nextafterf(*out_norm, INFINITY);
+    }
+    return FSDP_OK;
+}
+
+static bool clips_half(const struct run_case *c)
+{
+    return mutant_plays(c, "norm-half");
+}
+
+static bool clips_half_alone(const struct run_case *c)
+{
+    return clips_half(c) && c->ranks == c->replicas;
+}
+
 static int clip_unchecked(struct fsdp_sharded *s, const struct fsdp_clip *how,
                           float *out_norm)
 {
@@ -109,6 +155,20 @@ static int clip_unchecked(struct fsdp_sharded *s, const struct fsdp_clip *how,
 }
 
 const struct mutant clip_mutants[] = {
+    {.name = "clip-at-max",
+     .text = "a norm that equals what is clipped to is clipped",
+     .evidence = "a coefficient of less than 1 is applied wherever it is not "
+                 "above it",
+     .kills = "script.values",
+     .shows = {.in = clips_half},
+     .calls.clip_grad_norm = clip_at_max},
+    /* Some add one half and cut. */
+    {.name = "norm-half-up",
+     .text = "a norm half way between two floats is rounded up",
+     .evidence = "numerics: ties to even is the least known of the modes",
+     .kills = "script.norms",
+     .shows = {.in = clips_half_alone},
+     .calls.clip_grad_norm = clip_half_up},
     /* The norm is summed over all ranks, replicas too. */
     {.name = "clip-counts-replicas",
      .text = "each replica is counted in the norm",

@@ -111,6 +111,24 @@ static int step_keeps(struct fsdp_sharded *s, struct fsdp_step *how)
     return FSDP_OK;
 }
 
+/* What is looked at comes behind what is done. */
+static int step_ends_copies(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    const int status = mutant_real.engine.step(s, how);
+
+    for (uint32_t u = 0; status == FSDP_ERR_INVALID && !mutant_now.in_pass &&
+                         u < mutant_real.units->n_units;
+         u++) {
+        (void)mutant_real.engine.reshard(s, u);
+    }
+    return status;
+}
+
+static bool refuses_step_with_copies(const struct run_case *c)
+{
+    return mutant_plays(c, "kept-refused-step");
+}
+
 /* Whoever unshards ahead is not heard by the window. */
 static int unshard_forgotten(struct fsdp_sharded *s, uint32_t unit)
 {
@@ -229,6 +247,13 @@ const struct mutant copy_mutants[] = {
      .calls = {.set = set_keeps, .step = step_keeps},
      .comm.run = copy_stale,
      .forget = forget},
+    {.name = "refused-step-ends-copies",
+     .text = "a step that is refused has ended the copies that were kept",
+     .evidence = "a step that gives up memory first, and asks whether it may "
+                 "be made afterwards",
+     .kills = "control.reshard-backward script.rest",
+     .shows = {.in = refuses_step_with_copies},
+     .calls.step = step_ends_copies},
     {.name = "reshard-in-window",
      .text = "a unit is resharded in a window of its own, and no error",
      .evidence = "reshard() inside a forward",

@@ -162,7 +162,25 @@ static bool disagrees(const struct run_case *c)
     return strcmp(c->script, "values-disagree") == 0;
 }
 
+static int unshards_nothing(struct fsdp_sharded *s, uint32_t unit)
+{
+    const int status = mutant_real.engine.unshard(s, unit);
+
+    return status == FSDP_ERR_INVALID ? FSDP_OK : status;
+}
+
+static bool asks_units(const struct run_case *c)
+{
+    return mutant_plays(c, "deferred-units");
+}
+
 const struct mutant deferred_mutants[] = {
+    {.name = "deferred-unshards",
+     .text = "a unit that lacks values is said to be unsharded, and is not",
+     .evidence = "a check in the pass alone",
+     .kills = "error.deferred-unit",
+     .shows = {.in = asks_units},
+     .calls.unshard = unshards_nothing},
     {.name = "deferred-begins",
      .text = "a pass without values is said to begin, and does not",
      .evidence = "a check that only warns",

@@ -70,6 +70,23 @@ static int units_ignored(struct mutant_told *t, const struct fsdp_env *env)
     return FSDP_OK;
 }
 
+static _Thread_local uint32_t of_first[MUTANT_MOST_PARAMETERS];
+
+/* What was made for the first model serves each later one in the process. */
+static int units_of_first(struct mutant_told *t, const struct fsdp_env *env)
+{
+    (void)env;
+    mutant_told_units(t);
+    memcpy(mutant_now.lives == 1 ? of_first : t->unit,
+           mutant_now.lives == 1 ? t->unit : of_first, sizeof(of_first));
+    return FSDP_OK;
+}
+
+static bool refuses_other_units(const struct run_case *c)
+{
+    return mutant_plays(c, "units-disagree");
+}
+
 /* Into its module's unit, frozen as it is, or trained. */
 static int shard_ignored(struct mutant_told *t, bool trained)
 {
@@ -394,6 +411,13 @@ const struct mutant parameter_unit_mutants[] = {
      .kills = "ignored.tied",
      .shows = {.in = mutant_bad_options},
      .told = tie_ignored},
+    {.name = "units-of-first-model",
+     .text = "a model has the units of the first that was sharded in its "
+             "process, which was refused",
+     .evidence = "a plan that is cached for the whole process",
+     .kills = "run.completes",
+     .shows = {.in = refuses_other_units},
+     .told = units_of_first},
     {.name = "ignored-takes-place",
      .text = "what is ignored has its place in its module's unit",
      .evidence = "an ignored parameter that is flattened all the same",

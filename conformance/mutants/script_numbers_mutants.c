@@ -94,6 +94,20 @@ static bool plays_five_groups(const struct run_case *c)
     return mutant_plays(c, "five-groups");
 }
 
+static int rate_zero_skipped(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    if (how->lr && how->lr[0] == 0.0f) {
+        how->found_inf = 0;
+        return FSDP_OK;
+    }
+    return mutant_real.engine.step(s, how);
+}
+
+static bool plays_rate_zero(const struct run_case *c)
+{
+    return mutant_plays(c, "rate-zero");
+}
+
 /* ---- What is remembered for too long ------------------------------------ */
 
 static int norm_kept(struct fsdp_sharded *s, const struct fsdp_clip *how,
@@ -159,6 +173,12 @@ const struct mutant script_numbers_mutants[] = {
      .kills = "script.losses",
      .shows = {.in = plays_numbers_of_momentum},
      .options = momentum_hard_coded},
+    {.name = "rate-zero-skipped",
+     .text = "a step with a learning rate of 0 is left out as a whole",
+     .evidence = "the first step of a warm-up that begins at 0",
+     .kills = "script.values",
+     .shows = {.in = plays_rate_zero},
+     .calls = {.step = rate_zero_skipped}},
     /* A bit tells them apart. */
     {.name = "groups-modulo-two",
      .text = "of parameter groups only the last bit is kept",

@@ -337,6 +337,9 @@ struct record {
 int record_init(struct record *r, const struct run_case *c, uint32_t n_ranks);
 void record_release(struct record *r);
 void record_rank_release(struct record_rank *rank);
+/* A record of one's own, to spoil: copies everything, and `record_release`
+ * frees it. NOMEM leaves *out empty. */
+int record_copy(const struct record *from, struct record *out);
 bool record_claims(const struct record *r, const char *claim);
 
 /* The part of `parameter` that begins at `first`, or NULL. */

@@ -68,7 +68,7 @@ bool record_tensor_parse(const char *name, struct record_tensor *t);
 /* The order of record_find: (stage, step, microbatch, parameter, first). */
 int record_tensor_order(const void *a, const void *b);
 
-/* record_text.c: a text that grows. After NOMEM all calls do nothing. */
+/* record_write.c: a text that grows. After NOMEM all calls do nothing. */
 struct record_text {
     char *text;
     size_t length, room;

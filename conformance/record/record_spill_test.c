@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "record/record_copy.h"
+#include "record/record.h"
 #include "record/record_spill.h"
 #include "record/record_testing.h"
 

@@ -201,6 +201,12 @@ static bool asks_all(const struct expect *e)
            script_action_asks(e, SCRIPT_CALL_DEFERRED_UNSHARD_ALL);
 }
 
+static bool asks_units(const struct expect *e)
+{
+    return script_action_asks(e, SCRIPT_CALL_DEFERRED_UNSHARD) &&
+           script_action_asks(e, SCRIPT_CALL_DEFERRED_SUMMON);
+}
+
 const struct requirement deferred_requirements[] = {
     {.id = "deferred.named",
      .text = "A model that began without values shows no pieces as long as "
@@ -238,6 +244,20 @@ const struct requirement deferred_requirements[] = {
      .answers = {{"deferred-begin", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
                  {"deferred-save", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
                  {"deferred-unshard-all", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+    {.id = "error.deferred-unit",
+     .text =
+         "One unit is neither unsharded by hand nor summoned as long as any "
+         "rank lacks values: INVALID on every rank, and the message names "
+         "a parameter.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "deferred",
+     .applies = asks_units,
+     .check = &check_answers_named,
+     .answers = {{"deferred-unshard", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"deferred-summon", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
     /* Who has none would wait for values, or begin with what was in memory. */
     {.id = "error.values-disagree",
      .text = "When some ranks have initial values and others have none, shard "

@@ -204,20 +204,21 @@ const struct requirement script_answers_requirements[] = {
      .must = 1,
      .level = LEVEL_ERRORS,
      .general = true,
-     .needs = "run.completes error.step-scale error.control-in-pass "
-              "error.control-arguments error.control-factors "
-              "error.control-factor-of-all "
-              "error.step-with-partials "
-              "error.step-with-unit-pending error.clip-with-partials "
-              "error.reshard-disagree error.reshard-in-window "
-              "error.by-hand-arguments error.freeze "
-              "error.freeze-arguments error.load-without-states "
-              "error.step-in-backward error.assign-in-pass "
-              "error.assign-range deferred.named error.deferred "
-              "error.values-disagree error.summon error.send "
-              "error.send-lacking error.send-disagree "
-              "error.load-renamed error.save-unknown-part "
-              "error.save-dtype error.load-parts error.load-rounded",
+     .needs =
+         "run.completes error.step-scale error.control-in-pass "
+         "error.control-arguments error.control-factors "
+         "error.control-factor-of-all "
+         "error.step-with-partials "
+         "error.step-with-unit-pending error.clip-with-partials "
+         "error.reshard-disagree error.reshard-in-window "
+         "error.by-hand-arguments error.freeze "
+         "error.freeze-arguments error.load-without-states "
+         "error.step-in-backward error.assign-in-pass "
+         "error.assign-range deferred.named error.deferred "
+         "error.deferred-unit error.values-disagree error.summon error.send "
+         "error.send-lacking error.send-disagree "
+         "error.load-renamed error.save-unknown-part "
+         "error.save-dtype error.load-parts error.load-rounded",
      .applies = script_action_refuses,
      .holds = answers_hold,
      .spoil = answers_spoil},

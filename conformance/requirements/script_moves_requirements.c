@@ -9,6 +9,8 @@
 #include "judge/compare/compare_checks.h"
 #include "judge/compare/compare_memory.h"
 
+#include <string.h>
+
 static bool is_script(const struct expect *e)
 {
     return case_is_script(e->c);
@@ -100,6 +102,17 @@ static bool other_times(const struct expect *e, const struct expect_event *v,
     return script_action_tell(e, (uint32_t)at.step, f);
 }
 
+/* What words of both leave out. */
+static const char *other_in(const struct record_collective *got,
+                            const struct record_collective *wanted)
+{
+    return got->dim != wanted->dim       ? " over another dimension"
+           : got->dtype != wanted->dtype ? " of another dtype"
+           : got->fold != wanted->fold   ? " with another fold"
+           : got->root != wanted->root   ? " from another root"
+                                         : " of another number of elements";
+}
+
 static bool other_collectives(const struct expect *e,
                               const struct expect_event *v,
                               const struct record_sequence *got,
@@ -107,6 +120,7 @@ static bool other_collectives(const struct expect *e,
 {
     char is[COMPARE_WORDS_BYTES] = "missing";
     char should[COMPARE_WORDS_BYTES] = "none";
+    const char *other = "";
     uint32_t i = 0;
 
     while (i < got->n && i < v->seen.n &&
@@ -121,10 +135,13 @@ static bool other_collectives(const struct expect *e,
         compare_collective_words(e, &v->seen.c[i], should);
         at.unit = v->seen.c[i].unit;
     }
+    if (strcmp(is, should) == 0) {
+        other = other_in(&got->c[i], &v->seen.c[i]);
+    }
     (void)finding_note(f, at,
-                       "collective %u of the action is %s, expected %s; %u "
+                       "collective %u of the action is %s%s, expected %s; %u "
                        "collectives, expected %u",
-                       i + 1, is, should, got->n, v->seen.n);
+                       i + 1, is, other, should, got->n, v->seen.n);
     return script_action_tell(e, (uint32_t)at.step, f);
 }
 

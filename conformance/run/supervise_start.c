@@ -6,8 +6,8 @@
 #include "cases/case_script.h"
 #include "run/process/isolate.h"
 #include "run/supervise_worker.h"
+#include "run/worker/case_record.h"
 #include "run/worker/worker.h"
-#include "run/worker/worker_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,14 +25,6 @@ enum {
     MAX_ARGUMENTS = 64,
     MAX_OUTPUTS = 512 /* of all workers: a process may have 1024 files */
 };
-
-static int fail(struct fsdp_error *error, const char *what, const char *path)
-{
-    error->status = FSDP_ERR_IO;
-    snprintf(error->message, sizeof(error->message), "%s %.150s: %s", what,
-             path, strerror(errno));
-    return FSDP_ERR_IO;
-}
 
 /* Beside the batch the scripts that it plays and that are not the suite's: one
  * behind the other, each with the 0 that ends it. */
@@ -73,7 +65,7 @@ static int write_batch(struct supervised *w, struct fsdp_error *error)
         good = false;
     }
     good = good && write_scripts(w);
-    return good ? FSDP_OK : fail(error, "cannot write", w->batch);
+    return good ? FSDP_OK : worker_folder_fail(error, "cannot write", w->batch);
 }
 
 /* A command line, word by word. Words of launcher and wrapper are split at
@@ -322,7 +314,8 @@ static int open_ends(struct supervised *w, struct ends *e,
         good = good && open_two(false, &w->output[i].fd, &e->output[i]);
     }
     if (!good) {
-        int status = fail(error, "no descriptors for", "a worker");
+        int status =
+            worker_folder_fail(error, "no descriptors for", "a worker");
 
         supervised_close(w);
         close_ends(e, w->n_outputs);
@@ -367,7 +360,7 @@ static int start_process(struct supervised *w, struct ends *e,
     free(sealed);
     if (w->pid < 0) {
         w->pid = 0;
-        return fail(error, "cannot fork", "a worker");
+        return worker_folder_fail(error, "cannot fork", "a worker");
     }
     if (is_mpi(w)) {
         setpgid(w->pid, w->pid); /* whoever comes first, worker or we */

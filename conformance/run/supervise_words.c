@@ -18,15 +18,6 @@ enum {
     MAX_SHOWN = 12 /* lines that engines print in a case */
 };
 
-static void make_plain(char *text)
-{
-    for (; *text; text++) {
-        if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f) {
-            *text = '?';
-        }
-    }
-}
-
 /* Whether a line is this word and the index of a case. */
 static bool says(const char *line, const char *word, uint32_t *index)
 {
@@ -59,7 +50,7 @@ static void take_refusal(struct supervised *w)
     if (w->refused.status == FSDP_OK) {
         w->refused.status = (int32_t)status;
         snprintf(w->refused.message, sizeof(w->refused.message), "%s", end + 1);
-        make_plain(w->refused.message);
+        told_make_plain(w->refused.message);
     }
 }
 
@@ -70,7 +61,7 @@ static void take_loss(struct supervised *w)
 
     if (w->in_case) {
         case_id(&w->cases[w->next], id);
-        make_plain(w->line);
+        told_make_plain(w->line);
         fprintf(stderr, "[%s] %s\n", id, w->line);
     }
 }
@@ -150,7 +141,7 @@ static void show_line(struct supervised *w, struct supervised_output *from)
         take_notice(w, from->text);
         take_task(w, from->text);
     }
-    make_plain(from->text);
+    told_make_plain(from->text);
     if (from->text[0] == '\0') {
         return;
     }

@@ -7,7 +7,6 @@
 #include "checkpoint/folder_erase.h"
 #include "run/worker/case_record.h"
 #include "run/worker/worker.h"
-#include "run/worker/worker_folder.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -51,7 +51,7 @@ struct supervised {
     struct told told;                  /* of this case */
     struct timespec last;    /* when it started, or got on with its cases */
     struct timespec stopped; /* since when it does not run; 0: it does */
-    char folder[CASE_FOLDER_BYTES];    /* its own (worker_folder.h) */
+    char folder[CASE_FOLDER_BYTES];    /* its own (case_record.h) */
     char batch[CASE_FOLDER_BYTES + 8]; /* file */
     bool isolated;                     /* in a namespace of its own */
     uint32_t named;            /* rank that the launcher says was ended */

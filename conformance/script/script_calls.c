@@ -279,6 +279,8 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_RANKS_DISAGREE_ON_RESHARD] = {"shard-reshard",
                                                SCRIPT_UNTRAINED,
                                                SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_DEFERRED_UNSHARD] = {"deferred-unshard", SCRIPT_EMPTY},
+    [SCRIPT_CALL_DEFERRED_SUMMON] = {"deferred-summon", SCRIPT_EMPTY},
     [SCRIPT_CALL_RANKS_DISAGREE_ON_REDUCE_DTYPE] = {"shard-reduce-dtype",
                                                     SCRIPT_UNTRAINED,
                                                     SCRIPT_IS_A_MISMATCH},

@@ -35,32 +35,10 @@ void draw_comes_next(struct drawer *d, uint32_t verb)
     }
 }
 
-static void draw_next(struct drawer *d, uint32_t verb)
+/* What begins a life, or is kept for one, is met again before long. */
+static void draw_next_of_life(struct drawer *d, uint32_t verb)
 {
     switch (verb) {
-    case SCRIPT_STEP:
-    case SCRIPT_CLIP:
-        if (!one_in(d, 4)) {
-            draw_comes_next(d, SCRIPT_LOOK);
-        }
-        if (verb == SCRIPT_STEP && !one_in(d, 3)) {
-            draw_comes_next(d, SCRIPT_ZERO);
-        }
-        break;
-    case SCRIPT_PASS: /* behind one whose sums are of its replica alone */
-        if (draw_has_sends(d) && d->state.partial != 0 && one_in(d, 2)) {
-            draw_comes_next(d, SCRIPT_WRONG);
-        }
-        break;
-    case SCRIPT_BACKWARD_STEP:
-        if (one_in(d, 8)) {
-            draw_comes_next(d, SCRIPT_WRONG);
-        }
-        if (!one_in(d, 8)) {
-            draw_comes_next(d, SCRIPT_PASS);
-            draw_comes_next(d, SCRIPT_LOOK);
-        }
-        break;
     case SCRIPT_LOAD:
         if (!one_in(d, 4)) {
             draw_comes_next(d, SCRIPT_LOOK);
@@ -88,6 +66,37 @@ static void draw_next(struct drawer *d, uint32_t verb)
             draw_comes_next(d, SCRIPT_LOAD);
         }
         break;
+    default:
+        break;
+    }
+}
+
+static void draw_next(struct drawer *d, uint32_t verb)
+{
+    switch (verb) {
+    case SCRIPT_STEP:
+    case SCRIPT_CLIP:
+        if (!one_in(d, 4)) {
+            draw_comes_next(d, SCRIPT_LOOK);
+        }
+        if (verb == SCRIPT_STEP && !one_in(d, 3)) {
+            draw_comes_next(d, SCRIPT_ZERO);
+        }
+        break;
+    case SCRIPT_PASS: /* behind one whose sums are of its replica alone */
+        if (draw_has_sends(d) && d->state.partial != 0 && one_in(d, 2)) {
+            draw_comes_next(d, SCRIPT_WRONG);
+        }
+        break;
+    case SCRIPT_BACKWARD_STEP:
+        if (one_in(d, 8)) {
+            draw_comes_next(d, SCRIPT_WRONG);
+        }
+        if (!one_in(d, 8)) {
+            draw_comes_next(d, SCRIPT_PASS);
+            draw_comes_next(d, SCRIPT_LOOK);
+        }
+        break;
     case SCRIPT_FREEZE: /* what is thawed later has states before, or none */
         if (one_in(d, 4)) {
             draw_comes_next(d, SCRIPT_SAVE);
@@ -107,6 +116,7 @@ static void draw_next(struct drawer *d, uint32_t verb)
         }
         break;
     default:
+        draw_next_of_life(d, verb);
         break;
     }
 }

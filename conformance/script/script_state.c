@@ -336,11 +336,10 @@ static bool needs_values(uint32_t verb)
            verb == SCRIPT_SUMMON_SOME;
 }
 
-static void walk_life(struct script_state *s, const struct script_action *a)
+/* What an earlier action of this life leaves to no other one. */
+static void refuse_in_life(struct script_state *s,
+                           const struct script_action *a)
 {
-    if (!s->living) {
-        begin_life(s);
-    }
     script_refuse_if(
         s, s->left_open && a->verb != SCRIPT_AGAIN && a->verb != SCRIPT_ANEW,
         "a pass was left open: only `again`, `anew` or the end may "
@@ -354,6 +353,62 @@ static void walk_life(struct script_state *s, const struct script_action *a)
         s, s->empty && needs_values(a->verb),
         "parameters have no values yet: `assign all`, `send all` or `load` "
         "comes first");
+}
+
+static void walk_step_ahead(struct script_state *s)
+{
+    script_refuse_if(s, s->s->scale.said,
+                     "who scales its loss steps behind the pass: `step`");
+    s->step_set = true;
+}
+
+static void walk_checkpoint(struct script_state *s,
+                            const struct script_action *a)
+{
+    if (a->verb == SCRIPT_SAVE) {
+        script_save(s, a);
+    } else if (a->verb == SCRIPT_WAIT) {
+        script_wait(s, a);
+    } else {
+        script_load(s, a);
+    }
+}
+
+static void walk_freeze(struct script_state *s, const struct script_action *a)
+{
+    script_refuse_if(s, s->pending || s->reduced,
+                     "it is refused while there are gradients: `zero` drops "
+                     "them");
+    script_refuse_if(s, s->saving != SCRIPT_NO_SLOT,
+                     "it is refused while a save has not been waited for: "
+                     "`wait` comes first");
+    script_freeze(s, a);
+}
+
+/* Values are shown whole, or given, between passes. */
+static void walk_values(struct script_state *s, const struct script_action *a)
+{
+    const bool gives = a->verb == SCRIPT_ASSIGN || a->verb == SCRIPT_SEND;
+
+    script_refuse_if(s, gives && a->source == SCRIPT_SUMMONED && !s->summoned,
+                     "nothing was summoned in this life: `summon` comes first");
+    s->kept = a->verb == SCRIPT_UNSHARD_UNIT;
+    if (gives) {
+        s->empty = s->empty && a->parameter != SCRIPT_ALL;
+        s->values |= a->parameter < 64 ? 1ull << a->parameter : 0;
+    } else {
+        s->open_all = s->open_all || a->verb == SCRIPT_UNSHARD;
+        s->summoned = s->summoned || a->verb == SCRIPT_UNSHARD ||
+                      a->verb == SCRIPT_SUMMON;
+    }
+}
+
+static void walk_life(struct script_state *s, const struct script_action *a)
+{
+    if (!s->living) {
+        begin_life(s);
+    }
+    refuse_in_life(s, a);
     switch (a->verb) {
     case SCRIPT_PASS:
     case SCRIPT_EVAL:
@@ -364,9 +419,7 @@ static void walk_life(struct script_state *s, const struct script_action *a)
         walk_optimizer(s, a);
         break;
     case SCRIPT_BACKWARD_STEP:
-        script_refuse_if(s, s->s->scale.said,
-                         "who scales its loss steps behind the pass: `step`");
-        s->step_set = true;
+        walk_step_ahead(s);
         break;
     case SCRIPT_ZERO:
         script_drop_gradients(s);
@@ -379,37 +432,15 @@ static void walk_life(struct script_state *s, const struct script_action *a)
         break;
     case SCRIPT_FREEZE:
     case SCRIPT_THAW:
-        script_refuse_if(
-            s, s->pending || s->reduced,
-            "it is refused while there are gradients: `zero` drops them");
-        script_refuse_if(
-            s, s->saving != SCRIPT_NO_SLOT,
-            "it is refused while a save has not been waited for: `wait` "
-            "comes first");
-        script_freeze(s, a);
+        walk_freeze(s, a);
         break;
     case SCRIPT_UNSHARD:
-        s->open_all = s->summoned = true;
-        s->kept = false;
-        break;
     case SCRIPT_SUMMON:
-        s->summoned = true;
-        s->kept = false;
-        break;
     case SCRIPT_SUMMON_SOME:
-        s->kept = false;
-        break;
     case SCRIPT_ASSIGN:
     case SCRIPT_SEND:
-        script_refuse_if(
-            s, a->source == SCRIPT_SUMMONED && !s->summoned,
-            "nothing was summoned in this life: `summon` comes first");
-        s->kept = false;
-        s->empty = s->empty && a->parameter != SCRIPT_ALL;
-        s->values |= a->parameter < 64 ? 1ull << a->parameter : 0;
-        break;
     case SCRIPT_UNSHARD_UNIT:
-        s->kept = true;
+        walk_values(s, a);
         break;
     case SCRIPT_RESHARD:
         script_refuse_if(s, !s->open_all,
@@ -417,13 +448,9 @@ static void walk_life(struct script_state *s, const struct script_action *a)
         s->open_all = false;
         break;
     case SCRIPT_SAVE:
-        script_save(s, a);
-        break;
     case SCRIPT_WAIT:
-        script_wait(s, a);
-        break;
     case SCRIPT_LOAD:
-        script_load(s, a);
+        walk_checkpoint(s, a);
         break;
     case SCRIPT_WRONG:
         script_check_call(s, a->call, script_when_at_rest(s));

@@ -72,6 +72,9 @@ struct world_result {
 void world_stack_to(struct world_rank *rank, const char *file);
 /* In whoever runs worlds, once, before: so that handlers load nothing. */
 void world_stack_prepare(void);
+/* Which wrong call this process makes, for what is appended; NULL: none. The
+ * word is kept. */
+void world_stack_doing(const char *word);
 
 /*
  * Runs `body` on every rank of the mesh and waits for all. result[] has an

@@ -46,6 +46,7 @@ static char path[4096];
 static const _Atomic int32_t *aborted;
 static struct arena_rank *own;
 static volatile sig_atomic_t dying; /* the first signal; 0: none */
+static const char *_Atomic doing;   /* a wrong call; NULL: none */
 static char alternate[ALTERNATE_BYTES];
 
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS};
@@ -61,7 +62,7 @@ static int ask_signal(void)
 #ifdef HAS_BACKTRACE
 /* Text without the C library's formatting, which a handler may not use. */
 struct text {
-    char bytes[MAX_FRAMES * 24 + 64];
+    char bytes[MAX_FRAMES * 24 + 192];
     size_t n;
 };
 
@@ -127,12 +128,13 @@ static uintptr_t interrupted_at(const void *context)
 #    endif
 }
 
-/* "signal 11 thread 4711", or "asked thread 4711"; an address a line; maps.
- * Frames of the handler itself are left out. */
+/* "signal 11 main", or "asked thread"; "doing begin-twice", if that is a wrong
+ * call; an address a line; maps. Frames of the handler itself are left out. */
 static void write_stack(int number, const void *context)
 {
     void *frame[MAX_FRAMES];
     struct text t = {.n = 0};
+    const char *const call = atomic_load(&doing);
     const uintptr_t at = interrupted_at(context);
     const int n = backtrace(frame, MAX_FRAMES);
     int first = 0;
@@ -152,6 +154,11 @@ static void write_stack(int number, const void *context)
         put(&t, "asked");
     }
     put(&t, syscall(SYS_gettid) == getpid() ? " main\n" : " thread\n");
+    if (call) {
+        put(&t, "doing ");
+        put(&t, call);
+        put(&t, "\n");
+    }
     for (int i = first; i < n; i++) {
         put_number(&t, (uintptr_t)frame[i], 16);
         put(&t, "\n");
@@ -215,6 +222,11 @@ static void on_ask(int number, siginfo_t *info, void *context)
         }
     }
     errno = before;
+}
+
+void world_stack_doing(const char *word)
+{
+    atomic_store(&doing, word);
 }
 
 void world_stack_prepare(void)

@@ -180,7 +180,7 @@ int play_script(struct driver *x);
 void play_end_of_run(struct driver *x);
 /* For those who describe what happens: the run stands here. */
 void drive_place(struct driver *x, uint32_t point, uint32_t index);
-/* drive_exchange.c. From here on env.exchange is the rank's, counted. */
+/* drive_told.c. From here on env.exchange is the rank's, counted. */
 void drive_count_exchanges(struct driver *x, const struct world_rank *rank);
 /* Before the recorder wraps the communicator: whose it is, and what a mutant
  * makes of it. */

@@ -172,7 +172,9 @@ int play_load_from_sizes(struct driver *x, const struct fsdp_load *how);
 int play_summon_sizes(struct driver *x, const struct fsdp_summon *how);
 int play_send_values_sizes(struct driver *x, const struct fsdp_values *how);
 
-/* play_wrong.c: makes the call, and notes what was answered. */
+/* play_wrong.c: makes the call, and notes what was answered; play_answer.c:
+ * and whoever dies in it can say in which. */
+int play_wrong_call(struct driver *x, uint32_t call);
 int play_wrong(struct driver *x, uint32_t call);
 /* INVALID if all parameters are refused so; else the first other answer. */
 int play_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,

@@ -83,3 +83,13 @@ int play_late_error(struct driver *x)
     *x->env.error = (struct fsdp_error){0};
     return stays ? FSDP_OK : drive_answer_number(x, "first-error-lost", 0);
 }
+
+int play_wrong(struct driver *x, uint32_t call)
+{
+    int status;
+
+    world_stack_doing(script_calls[call].name);
+    status = play_wrong_call(x, call);
+    world_stack_doing(NULL);
+    return status;
+}

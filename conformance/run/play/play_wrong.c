@@ -253,7 +253,10 @@ static void end_it(struct driver *x, uint32_t call)
 {
     if (call == SCRIPT_CALL_BEGIN_TWICE) {
         (void)x->engine.at(x->sharded, FSDP_CANCEL, 0);
-    } else if (call == SCRIPT_CALL_UNSHARD_ALL_TWICE) {
+    } else if (call == SCRIPT_CALL_UNSHARD_WHILE_OPEN) {
+        (void)x->engine.reshard(x->sharded, 0);
+    } else if (call == SCRIPT_CALL_UNSHARD_ALL_TWICE ||
+               call == SCRIPT_CALL_SUMMON_WHILE_OPEN) {
         (void)x->engine.reshard_all(x->sharded);
     }
 }
@@ -477,10 +480,14 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
                                           .as = SCRIPT_CALL_UNSHARD_ALL_TWICE},
     [SCRIPT_CALL_DEFERRED_PIECES] = {.with = deferred,
                                      .as = SCRIPT_CALL_PIECES_IN_PASS},
+    [SCRIPT_CALL_DEFERRED_UNSHARD] = {.with = deferred,
+                                      .as = SCRIPT_CALL_UNSHARD_WHILE_OPEN},
+    [SCRIPT_CALL_DEFERRED_SUMMON] = {.with = deferred,
+                                     .as = SCRIPT_CALL_SUMMON_WHILE_OPEN},
 };
 
 /* Who plays all ranks is asked for numbers alone. */
-int play_wrong(struct driver *x, uint32_t call)
+int play_wrong_call(struct driver *x, uint32_t call)
 {
     int status = FSDP_OK;
 

@@ -145,6 +145,8 @@ static uint32_t read_stacks(FILE *f, struct stack stack[STACKS_OF_A_FILE])
                 break;
             }
             stack[n++] = begun;
+        } else if (last && strncmp(line, "doing ", 6) == 0) {
+            (void)snprintf(last->doing, sizeof(last->doing), "%s", line + 6);
         } else if (last && read_mapping(line, &m)) {
             place_frames(last, &m);
         } else if (last && end != line && last->n < STACK_FRAMES) {

@@ -28,8 +28,9 @@ struct stack_frame {
 };
 
 struct stack {
-    int signal; /* that ended the rank; 0: it was asked */
-    bool main;  /* its first thread */
+    int signal;     /* that ended the rank; 0: it was asked */
+    bool main;      /* its first thread */
+    char doing[64]; /* the wrong call that it was in; "": none */
     uint32_t n;
     struct stack_frame frame[STACK_FRAMES];
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * call_guard.h - stands between the driver and an engine: after each call, of
- * whatever function, the process is as it was before (process_state.h), or
+ * whatever function, the process is as it was before (process.h), or
  * the record says what has changed, and in which call.
  */
 #ifndef FSDP_CTS_CALL_GUARD_H
 #define FSDP_CTS_CALL_GUARD_H
 
 #include "record/record.h"
-#include "run/process/process_state.h"
+#include "run/process/process.h"
 
 /* From here on what this rank's process is like counts: before open. `out` is
  * where changes are noted; `loading`: what loading the engine has changed, or

@@ -5,7 +5,8 @@
  *
  * Tables are searched linearly: an engine has a few hundred ranges at most.
  */
-#include "run/witness/meter_internal.h"
+#include "run/witness/meter.h"
+#include "run/witness/meter_refusal.h"
 
 #include <fsdp/arith/bits.h>
 #include <fsdp/op.h>

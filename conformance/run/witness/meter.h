@@ -71,6 +71,9 @@ struct meter {
 };
 
 void meter_open(struct meter *m, const struct fsdp_device *real);
+/* The storage that a range lies in; NULL: none. */
+struct meter_block *meter_find_block(struct meter *m, const void *p,
+                                     uint64_t bytes);
 /* Copies between the two are counted. */
 void meter_beside(struct meter *device, struct meter *host);
 /* Live bytes by kind at the fullest moment since the last call; the next

@@ -90,7 +90,7 @@ struct race {
     bool out_of_memory;
     struct record_races found;
 
-    /* race_flight.c */
+    /* race_access.c */
     bool flights_wanted, in_flight_step;
     uint32_t flight_step, position;
     uint64_t *tick_at; /* [n_ticks]: of compute, where positions begin */
@@ -135,7 +135,7 @@ void race_free(struct race *r, void *p, uint64_t bytes);
 void race_record(struct race *r, bool behind_compute, const void *p,
                  uint64_t bytes);
 
-/* race_flight.c: of this step it is noted when collectives are given out. */
+/* race_access.c: of this step it is noted when collectives are given out. */
 void race_watch_flights(struct race *r, uint32_t step);
 void race_flight_place(struct race *r, uint32_t step, uint32_t point);
 void race_flight_end(struct race *r);

@@ -50,4 +50,51 @@ int case_record_account(const char *folder, const struct run_case *c,
                         const struct case_process_end *how,
                         struct fsdp_error *error);
 
+/*
+ * ---- The folder that one worker writes to ----
+ *
+ * It is below the folder of records, and has its batch, temporary files of its
+ * engine, and the record of the case that it plays. When a case has ended, its
+ * supervisor moves the record to where it stays, and where no engine is
+ * (isolate.h). What else is there goes with the worker.
+ */
+#define WORKER_FOLDER ".worker-"
+
+/* IO: what cannot be done with a path, and what errno says. */
+int worker_folder_fail(struct fsdp_error *error, const char *what,
+                       const char *path);
+
+/* Makes it anew, with `tmp` and `baseline` in it, as a whole path. IO. */
+int worker_folder_make(const char *records, uint32_t index,
+                       char path[CASE_FOLDER_BYTES], struct fsdp_error *error);
+
+/* For the next case, whose record goes to that folder in there: whatever the
+ * engine has made of it in the last one, that is not there, and `tmp` is
+ * empty. */
+void worker_folder_renew(const char *worker, const char *record);
+
+/* The folder of a case's record in there, with nothing in it but files. */
+void worker_folder_clean(const char *worker, const struct run_case *c,
+                         bool baseline, char path[CASE_FOLDER_BYTES]);
+
+/* Moves a case's record to the folder of records, in place of what is there. If
+ * there is none: nothing. IO. `to` becomes its path. */
+int worker_folder_settle(const char *worker, const char *records,
+                         const struct run_case *c, bool baseline,
+                         char to[CASE_FOLDER_BYTES], struct fsdp_error *error);
+
+/* ---- How the ranks of a world ended that leaves no record of its own: one
+ * that saves for the case's, or one that is weighed ---- */
+
+/* Of n ranks that were to save: the case then fails where it loads, and why is
+ * known here alone. Said on standard error, of the first that failed. */
+void worker_ends_tell_unsaved(uint32_t n, const struct world_result *ends);
+
+/* The status of one; and in `why`, unless it is NULL, its words, printable. */
+void worker_ends_take(const struct world_result *end, int32_t *status,
+                      char *why, size_t room);
+
+/* Whether one of these did not return. */
+bool worker_ends_died(const struct world_result *ends, uint32_t ranks);
+
 #endif

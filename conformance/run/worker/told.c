@@ -66,7 +66,7 @@ static bool is_outermost(const char *name)
     return strncmp(name, bottom, sizeof(bottom) - 1) == 0;
 }
 
-static void make_plain(char *text)
+void told_make_plain(char *text)
 {
     for (; *text; text++) {
         if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f) {
@@ -78,15 +78,24 @@ static void make_plain(char *text)
 static void add_stack(struct told *t, uint32_t rank, struct stack *s,
                       const char *never)
 {
+    const bool inside = s->doing[0] != '\0';
+    char call[sizeof(s->doing) + 32] = "";
+
     stack_name(s, never);
+    make_plain(s->doing);
+    if (inside) {
+        (void)snprintf(call, sizeof(call), ", in the wrong call %s", s->doing);
+    }
     if (s->signal != 0) {
-        add(t, "rank %u, ended by signal %d, stood in\n", rank, s->signal);
+        add(t, "rank %u, ended by signal %d%s, stood in\n", rank, s->signal,
+            call);
     } else {
-        add(t, "rank %u%s then stood in\n", rank,
-            s->main ? "" : ", in another thread,");
+        add(t, "rank %u%s%s%s then stood in\n", rank,
+            s->main ? "" : ", in another thread", call,
+            !s->main || inside ? "," : "");
     }
     for (uint32_t i = 0; i < s->n && !is_outermost(s->frame[i].name); i++) {
-        make_plain(s->frame[i].name);
+        told_make_plain(s->frame[i].name);
         add(t, "  #%u %s\n", i, s->frame[i].name);
     }
 }

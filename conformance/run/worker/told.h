@@ -5,7 +5,7 @@
  * of them died or none got on. Whoever reads a failure reads it there.
  *
  *     rank 1 printed: layer 3 of 2
- *     rank 1, ended by signal 11, stood in
+ *     rank 1, ended by signal 11, in the wrong call begin-twice, stood in
  *       #0 reduce (engine.c:120)
  *       #1 post_backward (engine.c:88)
  *     rank 0 then stood in
@@ -38,6 +38,8 @@ void told_stack_file(const char *folder, uint32_t rank,
 
 /* `wrap`: what ranks run under, or NULL. */
 void told_begin(struct told *t, const char *wrap);
+/* What is not printable ASCII becomes '?'. */
+void told_make_plain(char *text);
 /* A line without its end, plain; rank -1: nobody knows whose it is. */
 void told_print(struct told *t, int rank, const char *line);
 /* Writes it to FOLDER/told.txt with what ranks left there of where they stood,

@@ -12,13 +12,11 @@
 #include "run/play/drive.h"
 #include "run/play/engine_claims.h"
 #include "run/process/orphans.h"
-#include "run/process/process_state.h"
+#include "run/process/process.h"
 #include "run/worker/case_record.h"
 #include "run/worker/engine_ask.h"
 #include "run/worker/engine_load.h"
 #include "run/worker/same_build.h"
-#include "run/worker/worker_ends.h"
-#include "run/worker/worker_folder.h"
 #include "run/worker/worker_ranks.h"
 #include "run/worker/worker_words.h"
 
@@ -256,6 +254,23 @@ static int finish_record(struct worker *w, const struct run_case *c,
     return status == FSDP_OK ? FSDP_OK : lose_record(w, folder, status);
 }
 
+/* How the worker drives a case; what belongs to the case is added. */
+static struct drive drive_of(const struct worker *w, const struct run_case *c)
+{
+    return (struct drive){.c = c,
+                          .engine = w->engine,
+                          .device_engine = w->device_engine,
+                          .mutant = w->mutant,
+                          .mutate = mutant_apply,
+                          .mutate_below = mutant_apply_below,
+                          .look_at_process =
+                              w->o->world == WORLD_LOCAL && !w->o->wrapped,
+                          .own_process = w->o->world != WORLD_THREADS,
+                          .loading = w->loading,
+                          .sample = w->o->sample,
+                          .trace = w->o->trace};
+}
+
 static int run_case(struct worker *w, const struct run_case *c)
 {
     struct world_result ends[WORLD_MAX_RANKS];
@@ -263,24 +278,13 @@ static int run_case(struct worker *w, const struct run_case *c)
     char checkpoints[CASE_FOLDER_BYTES + 16];
     struct case_model model = {0};
     struct script script = {0};
-    struct drive d = {.c = c,
-                      .model = &model,
-                      .script = &script,
-                      .engine = w->engine,
-                      .device_engine = w->device_engine,
-                      .mutant = w->mutant,
-                      .mutate = mutant_apply,
-                      .mutate_below = mutant_apply_below,
-                      .directory = folder,
-                      .checkpoints = checkpoints,
-                      .look_at_process =
-                          w->o->world == WORLD_LOCAL && !w->o->wrapped,
-                      .own_process = w->o->world != WORLD_THREADS,
-                      .loading = w->loading,
-                      .sample = w->o->sample,
-                      .trace = w->o->trace};
+    struct drive d = drive_of(w, c);
     int status;
 
+    d.model = &model;
+    d.script = &script;
+    d.directory = folder;
+    d.checkpoints = checkpoints;
     /* Of a few ranks: the rest of such arrays is not worth a case's time. */
     memset(ends, 0, c->ranks * sizeof(*ends));
     case_folder(w->o->records, c, engine_claims(w->engine, "serial"), folder);

@@ -17,7 +17,8 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 NORM_EPS = 1e-5
-HEADS = {"odd": 1, "tied": 1, "tiny": 2, "tall": 2, "small": 4, "deep": 1}
+HEADS = {"odd": 1, "tied": 1, "tiny": 2, "tall": 2, "small": 4, "deep": 1,
+         "even": 1}
 
 
 def part_of(case, module):

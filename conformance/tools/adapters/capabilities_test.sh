@@ -14,11 +14,11 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# In the order of the columns.
+# In the order of the columns; of all that was kept, as what is claimed grows.
 for set in pytorch-fsdp2 pytorch-fsdp1 fairscale-fsdp deepspeed-zero3; do
-    kept=("$root/fixtures/records/$set-later"/*/case.json)
-    grep -o '"claims": \[[^]]*\]' "${kept[0]}" | grep -o '"[^"]*"' |
-        tr -d '"' | paste -sd' '
+    cat "$root/fixtures/records/$set"*/*/case.json |
+        grep -o '"claims": \[[^]]*\]' | grep -o '"[^"]*"' | tr -d '"' |
+        LC_ALL=C sort -u | paste -sd' '
 done >"$folder/claims"
 "$cts" list claims |
     awk '$2 != "adapter" && $1 != "devices" { print $1 }' >"$folder/all"

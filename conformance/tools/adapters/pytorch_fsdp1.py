@@ -25,7 +25,7 @@ except ImportError as lacks:
 
 from adapter_graph import reshards
 from adapter_memory import FULL, STAGING, owned_by_flat, states_of
-from adapter_models import tie_again, weights_of
+from adapter_models import ignored_in, tie_again, weights_of
 from adapter_ranks import main
 from adapter_torch import (
     Engine, Piece, add_casts, casts_of, dtypes_of, pieces_of_flat,
@@ -48,6 +48,10 @@ WITHOUT_RESHARD = {"full-shard": "shard-grad-op",
 # Earlier scalers of a loss are CUDA's alone: nothing is claimed of them.
 SCALED = ["loss-scale"] if \
     "device" in inspect.signature(ShardedGradScaler).parameters else []
+
+# Earlier releases ignore whole modules alone.
+IGNORED = ["ignored", "parameter-units", "workload-lora", "wrap-ignore"] if \
+    "ignored_states" in inspect.signature(Fsdp).parameters else []
 
 # Where FSDP1 makes and gives back what it holds. In a backward one unit is
 # prefetched (BACKWARD_PRE); in a forward another one, where a case asks for it.
@@ -127,7 +131,7 @@ class Fsdp1(Engine):
         "frozen", "thaw", "shared", "recompute", "scripts", "groups",
         "groups-betas", *SCALED,
         "rank0-initial", "assign", "summon", "buffers", "dtypes",
-        *SAVED, *MEASURED,
+        *SAVED, *IGNORED, *MEASURED,
     ]
 
     def open(self, life):
@@ -226,6 +230,8 @@ class Fsdp1(Engine):
         if life.rank0 and life.device == "cpu":  # it wants a GPU there
             _init_utils._check_module_states_for_sync_module_states = len
 
+        ignored = {"ignored_states": ignored_in(plain)} if IGNORED else {}
+
         def fill(module):
             """Of a model that begins without values."""
             module.to_empty(device=life.device, recurse=False)
@@ -246,7 +252,7 @@ class Fsdp1(Engine):
                            forward_prefetch=case.prefetch_forward > 0,
                            sync_module_states=life.rank0,
                            param_init_fn=fill if life.deferred else None,
-                           device_id=torch.device(life.device))
+                           device_id=torch.device(life.device), **ignored)
             life.look.unit = "none"
             return wrapped
 

@@ -6,7 +6,7 @@
 # raises ends all and is named, as one is whose host is cut off; a case of
 # another world is left without a record, and why is said. Skips (77) where
 # Python has no FSDP2 (FSDP_PYTHON names one that has); the part with two hosts
-# is left out, with the reason, where there can be none (cli/hosts).
+# is left out, with the reason, where there can be none (world/hosts).
 #
 # usage: torchrun_test.sh FSDP-CTS
 set -uo pipefail
@@ -53,7 +53,7 @@ same()
     [ "$n" -ge 4 ]
 }
 
-# The part beside two hosts, which cli/hosts starts.
+# The part beside two hosts, which world/hosts starts.
 if [ "${1-}" = --beside ]; then
     at=$2 cts=$3
     cat >"$at/adapter" <<END
@@ -113,7 +113,7 @@ check "that it was not played, and why, is not said" \
     "$folder/other/job/output.txt"
 
 mkdir "$folder/hosts"
-"$here/../../cli/hosts" 2 "$folder/hosts" "$0" --beside "$folder/hosts" \
+"$here/../../world/hosts" 2 "$folder/hosts" "$0" --beside "$folder/hosts" \
     "$cts" >"$folder/hosts.out" 2>&1
 status=$?
 if [ "$status" = 77 ]; then

@@ -29,6 +29,7 @@ struct bench_plan {
     uint32_t largest[BENCH_MAX_ENGINES][BENCH_MAX_RANKS_GIVEN];
     bool small; /* shapes of a GPU, to try the command */
     bool alone; /* engines only, nothing beside them */
+    bool sgd;   /* bench_steps: in place of AdamW */
     bool mpi;   /* bench_cluster: in the world of MPI that was started */
     const char *cluster; /* where bench_cluster writes it; NULL: nowhere */
     const struct fsdp_engine *plain; /* the reference, whose device is lent */

@@ -157,8 +157,10 @@ static int bare_step(struct fsdp_sharded *s, struct fsdp_step *how)
     s->power[0] *= o->beta1;
     s->power[1] *= o->beta2;
     struct fsdp_op op = {
+        /* SGD takes what comes first of these */
         .size = sizeof(op),
-        .kind = FSDP_OP_ADAMW,
+        .kind =
+            o->optimizer == FSDP_OPTIMIZER_SGD ? FSDP_OP_SGD : FSDP_OP_ADAMW,
         .unit = FSDP_NO_UNIT,
         .dim = {s->n},
         .f = {how->lr[0], 0.0f, o->beta1, o->beta2, o->eps, s->power[0],
@@ -170,6 +172,10 @@ static int bare_step(struct fsdp_sharded *s, struct fsdp_step *how)
                {s->state[1], bytes}},
         .n_out = 3,
         .out = {{s->value, bytes}, {s->state[0], bytes}, {s->state[1], bytes}}};
+    if (op.kind == FSDP_OP_SGD) {
+        op.n_in = 2;
+        op.n_out = 1;
+    }
     return d->run(d->self, s->env->compute, &op);
 }
 

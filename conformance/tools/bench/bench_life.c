@@ -101,6 +101,9 @@ static int shard(struct bench_life *life)
                                    .prefetch_backward = ahead,
                                    .reduces_in_flight = ahead};
 
+    if (life->who->sgd) {
+        options.optimizer = FSDP_OPTIMIZER_SGD;
+    }
     if (life->who->half) {
         options.param_dtype = FSDP_DTYPE_BF16;
         options.reduce_dtype = FSDP_DTYPE_BF16;

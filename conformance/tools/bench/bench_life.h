@@ -35,6 +35,7 @@ struct bench_contestant {
     const struct fsdp_engine *lender;
     bool strict; /* nothing runs ahead */
     bool half;   /* parameters and reductions are bf16, where they travel */
+    bool sgd;    /* or it is AdamW */
     /* NULL, or called when the engine is open and has no model yet: may put
      * something around device and communicator. */
     void (*opened)(void *self, struct fsdp_env *env);

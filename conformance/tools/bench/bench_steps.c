@@ -177,8 +177,8 @@ struct subject {
 static void name_of(const struct subject *s, const char *what, uint32_t ranks,
                     const char *more, char name[BENCH_NAME_BYTES])
 {
-    snprintf(name, BENCH_NAME_BYTES, "step.%s.%s.k%u.%s%s", s->model->name,
-             what, ranks, s->engine->label, more);
+    snprintf(name, BENCH_NAME_BYTES, "step.%s.%s.k%u.%s%s%s", s->model->name,
+             what, ranks, s->engine->label, s->plan->sgd ? ".sgd" : "", more);
 }
 
 static struct launch launch_of(const struct subject *s, bool beside)
@@ -186,7 +186,8 @@ static struct launch launch_of(const struct subject *s, bool beside)
     struct launch x = {.plan = s->plan, .model = s->model, .n = 1};
 
     x.who[0] = (struct bench_contestant){.engine = s->engine->engine,
-                                         .lender = s->plan->plain};
+                                         .lender = s->plan->plain,
+                                         .sgd = s->plan->sgd};
     if (beside) {
         x.who[1] = x.who[0];
         x.who[1].engine = &bench_bare;
@@ -374,8 +375,10 @@ static int measure_units(const struct subject *s, uint32_t ranks, bool strict)
     struct bench_plan *plan = s->plan;
     uint32_t n = plan->report.samples;
     uint32_t repeat = 20;
-    struct bench_contestant who = {
-        .engine = s->engine->engine, .lender = plan->plain, .strict = strict};
+    struct bench_contestant who = {.engine = s->engine->engine,
+                                   .lender = plan->plain,
+                                   .strict = strict,
+                                   .sgd = plan->sgd};
     struct world_rank rank = {.world = ranks,
                               .comm = {.size = sizeof(rank.comm),
                                        .run = silent_run,
@@ -389,8 +392,9 @@ static int measure_units(const struct subject *s, uint32_t ranks, bool strict)
     int status = us ? bench_life_open(&life, &who, s->model, NULL, 0, &rank)
                     : FSDP_ERR_NOMEM;
 
-    snprintf(name, sizeof(name), "overhead.unit.k%u%s.%s", ranks,
-             strict ? ".strict" : "", s->engine->label);
+    snprintf(name, sizeof(name), "overhead.unit.k%u%s.%s%s", ranks,
+             strict ? ".strict" : "", s->engine->label,
+             plan->sgd ? ".sgd" : "");
     bench_progress(&plan->report, name);
     for (uint32_t i = 0; i < n * repeat + repeat && status == FSDP_OK; i++) {
         double seconds = 0;
@@ -429,11 +433,29 @@ static int measure_overhead(struct bench_plan *plan,
     return FSDP_OK;
 }
 
+/* An engine's own words for an optimizer that it does not know say nothing of
+ * what would be measured with another one. */
+static int check_optimizer(struct bench_plan *plan,
+                           const struct fsdp_engine *engine)
+{
+    const char *const claim = plan->sgd ? "sgd" : "adamw";
+
+    if (engine_claims(engine, claim)) {
+        return FSDP_OK;
+    }
+    snprintf(plan->error.message, sizeof(plan->error.message),
+             "engine %.60s does not claim %s, with which steps are measured%s",
+             engine->name, claim,
+             plan->sgd ? "" : "; with --sgd they are with SGD");
+    return FSDP_ERR_UNSUPPORTED;
+}
+
 int bench_steps(struct bench_plan *plan)
 {
     for (uint32_t e = 0; e < plan->n_engines; e++) {
         const struct bench_engine *engine = &plan->engine[e];
         bool slow = engine->engine == plan->plain;
+        FSDP_TRY(check_optimizer(plan, engine->engine));
         for (const struct bench_model *m = bench_models; m->name; m++) {
             struct subject s = {plan, m, engine};
             char name[BENCH_NAME_BYTES];

@@ -12,10 +12,7 @@ set -uo pipefail
 # shellcheck source=conformance/cli/checks.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../cli/checks.sh"
 
-if ! command -v python3 >/dev/null; then
-    echo "skip: python3 is not installed"
-    exit 77
-fi
+needs python3
 
 # check JSON SAMPLES NAME...: the document's form, and exactly these results.
 check()
@@ -112,6 +109,10 @@ measures 'steps of an engine that brings no stream' 2 \
     "$step.full-shard.k2.ref $step.full-shard.k2.ref.memory
     $step.full-shard.k2.ref.bf16" \
     steps --engine ref --ranks 2 --alone --filter "$step"
+measures 'steps with SGD' 2 \
+    "$step.full-shard.k1.impl.sgd $step.no-engine.k1.impl.sgd
+    $step.full-shard.k1.impl.sgd.memory" \
+    steps --engine impl --ranks 1 --sgd --filter "$step"
 measures 'what a unit costs' 2 \
     'overhead.unit.k2.strict.impl overhead.unit.k2.impl' \
     steps --engine impl --ranks 2 --filter overhead
@@ -166,6 +167,17 @@ refuses 'an unknown option' "'--fast'" --fast 1
 refuses 'an option without its value' "'--json'" --json
 refuses 'no samples' "not '0'" --samples 0
 refuses 'too many ranks' "not '65'" --ranks 1,65
+first=$(dirname "$cts")/../lib/first.so
+if [ -e "$first" ]; then
+    timeout 60 "$cts" bench steps --engine "$first" --ranks 1 \
+        --filter "$step" >"$folder/out" 2>"$folder/err"
+    result 'steps of an engine that knows SGD alone' "$([ $? -eq 1 ] &&
+        grep -qF 'does not claim adamw' "$folder/err" &&
+        grep -qF 'with --sgd they are' "$folder/err" || cat "$folder/err")"
+    measures 'which are measured with SGD' 2 \
+        "$step.full-shard.k2.first.sgd $step.full-shard.k2.first.sgd.memory" \
+        steps --engine "$first" --ranks 2 --alone --sgd --filter "$step"
+fi
 if timeout 60 "$cts" bench --engine unsharded >"$folder/out" 2>"$folder/err"
 then
     result 'an engine in one process' 'was measured'

@@ -2,9 +2,9 @@
 /*
  * command_bench.c - how fast: operators, collectives, whole steps.
  */
-#include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/version.h"
+#include "cli/line/arguments.h"
+#include "cli/line/version.h"
 #include "models/text.h"
 #include "run/play/engine_claims.h"
 #include "run/worker/engine_load.h"
@@ -63,6 +63,8 @@ static void help(void)
         "  --filter TEXT      only results whose names contain it\n"
         "  --without TEXT     none whose names contain it\n"
         "  --alone            steps: not the model without an engine beside\n"
+        "  --sgd              steps: with SGD in place of AdamW, for an engine\n"
+        "                     that knows no other; their names end with it\n"
         "  --small            gpu, shares: small shapes of a GPU, to try it;\n"
         "                     measures nothing\n"
         "  --cluster FILE     cluster: writes the last one that was measured\n"
@@ -169,6 +171,8 @@ static int parse(int argc, char **argv, struct request *r, bool *chosen)
             chosen[part] = true;
         } else if (strcmp(argv[i], "--alone") == 0) {
             r->plan.alone = true;
+        } else if (strcmp(argv[i], "--sgd") == 0) {
+            r->plan.sgd = true;
         } else if (strcmp(argv[i], "--mpi") == 0) {
             r->plan.mpi = true;
         } else if (strcmp(argv[i], "--small") == 0) {

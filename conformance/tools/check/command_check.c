@@ -4,8 +4,8 @@
  * sharded and unsharded, and judges what that recorded.
  */
 #include "checkpoint/folder_erase.h"
-#include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/line/arguments.h"
 #include "record/record_internal.h"
 #include "tools/check/own_judge.h"
 

@@ -3,8 +3,8 @@
  * command_count.c - collectives, bytes and memory of an engine at any number
  * of ranks, without arithmetic.
  */
-#include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/line/arguments.h"
 #include "mutants/mutant.h"
 #include "run/play/engine_claims.h"
 #include "run/worker/engine_load.h"

@@ -6,7 +6,7 @@
 #include "judge/requirement.h"
 #include "models/text.h"
 #include "mutants/mutant.h"
-#include "record/record_copy.h"
+#include "record/record.h"
 #include "requirements/families.h"
 #include "run/play/engine_claims.h"
 #include "tools/count/count_rank.h"

@@ -5,7 +5,7 @@
  * it. Nothing is ever overwritten.
  */
 #include "cli/commands.h"
-#include "cli/on_path.h"
+#include "cli/line/on_path.h"
 #include "tools/init/engine_name.h"
 #include "tools/init/skeleton.h"
 

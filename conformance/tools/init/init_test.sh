@@ -15,11 +15,7 @@ whole=$(realpath "$include/../../docs/example/first_engine.c")
 cd "$folder" || exit 1
 levels=(layout gather reduce step)
 
-if ! command -v "${CC:-cc}" >/dev/null || ! command -v "${CXX:-c++}" >/dev/null
-then
-    echo 'no compiler for C and C++'
-    exit 77
-fi
+needs "${CC:-cc}" "${CXX:-c++}"
 
 # compile C|C++ SOURCE LIBRARY
 compile()

@@ -12,12 +12,9 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../cli" && pwd)
 # shellcheck source=conformance/cli/checks.sh
 . "$here/checks.sh"
-if ! command -v cc c++ patch >/dev/null; then
-    echo 'no cc, c++ or patch'
-    exit 77
-fi
-# shellcheck source=conformance/cli/page_blocks.sh
-. "$here/page_blocks.sh"
+needs cc c++ patch
+# shellcheck source=conformance/cli/pages/page_blocks.sh
+. "$here/pages/page_blocks.sh"
 include=$(realpath "$2")
 example=$root/docs/example
 cd "$folder" || exit 1

@@ -9,12 +9,9 @@
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-command -v python3 >/dev/null || {
-    echo "skip: no python3"
-    exit 77
-}
 # shellcheck source=conformance/cli/checks.sh
 . "$here/../../cli/checks.sh"
+needs python3
 boxes=$cts
 shift
 cd "$folder" || exit 1

@@ -3,8 +3,8 @@
  * command_plan.c - what a model would need of memory and of the wire, for any
  * mesh, without a run.
  */
-#include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/line/arguments.h"
 #include "tools/plan/plan_check.h"
 #include "tools/plan/plan_exercises.h"
 #include "tools/plan/plan_options.h"

@@ -6,7 +6,7 @@
 #include "tools/plan/plan_options.h"
 
 #include "cases/case_precision.h"
-#include "cli/arguments.h"
+#include "cli/line/arguments.h"
 #include "judge/oracle/expect.h"
 
 #include <errno.h>

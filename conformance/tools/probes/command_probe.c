@@ -4,8 +4,8 @@
  * counts and bytes of a program that uses nothing of ours.
  */
 #include "cases/case.h"
-#include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/line/arguments.h"
 #include "tools/probes/probe_launch.h"
 #include "tools/probes/probe_show.h"
 

@@ -6,8 +6,8 @@
  */
 #include "tools/probes/probe_launch.h"
 
-#include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/line/arguments.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -10,8 +10,8 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=conformance/cli/checks.sh
 . "$here/../../cli/checks.sh"
-# shellcheck source=conformance/cli/page_blocks.sh
-. "$here/../../cli/page_blocks.sh"
+# shellcheck source=conformance/cli/pages/page_blocks.sh
+. "$here/../../cli/pages/page_blocks.sh"
 ln -s "$root/fixtures" "$folder/root"
 blocks "$root/docs/probes.md"
 run_blocks

@@ -3,7 +3,7 @@
 #include "tools/submit/bundle.h"
 
 #include "cli/fixtures.h"
-#include "cli/records_folder.h"
+#include "cli/verdict/records_folder.h"
 #include "judge/report/report_read.h"
 #include "record/record_internal.h"
 #include "tools/submit/bundle_report.h"

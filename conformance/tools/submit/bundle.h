@@ -9,7 +9,7 @@
 #define FSDP_CTS_BUNDLE_H
 
 #include "cli/commands.h"
-#include "cli/evaluate.h"
+#include "cli/verdict/evaluate.h"
 #include "tools/submit/bundle_files.h"
 #include "tools/submit/explanations.h"
 #include "tools/submit/submission.h"

@@ -5,8 +5,8 @@
  */
 #include "cli/commands.h"
 #include "cli/fixtures.h"
-#include "cli/records_folder.h"
-#include "cli/version.h"
+#include "cli/line/version.h"
+#include "cli/verdict/records_folder.h"
 #include "record/record_internal.h"
 #include "run/supervise.h"
 #include "tools/submit/bundle.h"

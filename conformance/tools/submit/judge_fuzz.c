@@ -7,7 +7,7 @@
  */
 #include "checkpoint/fuzzing.h"
 #include "judge/report/report.h"
-#include "record/record_copy.h"
+#include "record/record.h"
 #include "tools/submit/judge_scene_testing.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef FSDP_CTS_COMMAND_TRACK_H
 #define FSDP_CTS_COMMAND_TRACK_H
 
-#include "cli/arguments.h"
+#include "cli/line/arguments.h"
 #include "tools/track/track_judge.h"
 
 #include <stdio.h>

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * selection.c - filters the manifest.
+ */
+#include "cli/choose/selection.h"
+#include "cases/case_graph.h"
+#include "cli/choose/selection_cover.h"
+#include "cli/choose/selection_script.h"
+#include "cli/line/near.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool listed(const struct name_list *list, const char *name)
+{
+    return list->n == 0 || name_list_matches(list, name);
+}
+
+static bool asks_for_ranks(const struct arguments *a, uint32_t ranks)
+{
+    for (uint32_t i = 0; i < a->n_ranks; i++) {
+        if (a->ranks[i] == ranks) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether cases of that world size are wanted: by --ranks, or by an id, which
+ * says in itself how many ranks its case has. */
+static bool names_world(const struct arguments *a, uint32_t ranks)
+{
+    for (uint32_t i = 0; i < a->cases.n; i++) {
+        struct run_case c;
+
+        if (case_of_id(a->cases.name[i], &c) && c.ranks == ranks) {
+            return true;
+        }
+    }
+    return asks_for_ranks(a, ranks);
+}
+
+static bool selected(const struct arguments *a, const struct run_case *c)
+{
+    char id[CASE_ID_BYTES];
+
+    case_id(c, id);
+    return (a->n_ranks == 0 || asks_for_ranks(a, c->ranks)) &&
+           listed(&a->workloads, c->workload) && listed(&a->cases, id) &&
+           listed(&a->strategies, case_strategy_name(c->strategy));
+}
+
+static int out_of_memory(void)
+{
+    fprintf(stderr, "fsdp-cts: out of memory\n");
+    return EXIT_INCOMPLETE;
+}
+
+static int append(struct case_list *to, const struct run_case *c)
+{
+    struct run_case *grown = realloc(to->c, (to->n + 1u) * sizeof(*grown));
+
+    if (!grown) {
+        return FSDP_ERR_NOMEM;
+    }
+    to->c = grown;
+    to->c[to->n++] = *c;
+    return FSDP_OK;
+}
+
+static int append_selected(const struct arguments *a,
+                           const struct case_list *from, struct case_list *to)
+{
+    for (uint32_t i = 0; i < from->n; i++) {
+        if (selected(a, &from->c[i])) {
+            FSDP_TRY(append(to, &from->c[i]));
+        }
+    }
+    return FSDP_OK;
+}
+
+/* The random cases of so many seeds. */
+static int append_seeds(const struct arguments *a, struct case_list *to)
+{
+    struct run_case c;
+
+    to->c = malloc(a->n_seeds * sizeof(*to->c));
+    if (!to->c) {
+        return FSDP_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < a->n_seeds; i++) {
+        case_graph_draw_by(a->drawn_by, (uint64_t)a->first_seed + i, &c);
+        if (selected(a, &c)) {
+            to->c[to->n++] = c;
+        }
+    }
+    return FSDP_OK;
+}
+
+/* A case that was asked for by its id need not be in a list: its id says all
+ * that it is. */
+static int append_by_id(const struct arguments *a, struct case_list *to)
+{
+    for (uint32_t i = 0; i < a->cases.n; i++) {
+        struct run_case c;
+        bool known = !case_of_id(a->cases.name[i], &c) || !selected(a, &c);
+
+        for (uint32_t k = 0; k < to->n && !known; k++) {
+            char id[CASE_ID_BYTES];
+
+            case_id(&to->c[k], id);
+            known = strcmp(id, a->cases.name[i]) == 0;
+        }
+        if (!known) {
+            FSDP_TRY(append(to, &c));
+        }
+    }
+    return FSDP_OK;
+}
+
+static int unknown_case(const char *wanted)
+{
+    struct fsdp_error error = {0};
+    struct case_list all = {NULL, 0};
+    char near_id[2][CASE_ID_BYTES];
+    struct near n = {.wanted = wanted};
+    char meant[256];
+    uint32_t k = 0;
+
+    (void)manifest_make(&all, &error); /* without it nothing is near */
+    for (uint32_t i = 0; i < all.n; i++) {
+        case_id(&all.c[i], near_id[k]);
+        near_try(&n, near_id[k]);
+        k = n.best == near_id[k] ? !k : k; /* the best one is kept */
+    }
+    manifest_release(&all);
+    fprintf(stderr,
+            "fsdp-cts: no case '%s' in the selection; see: fsdp-cts list "
+            "cases%s\n",
+            wanted, near_say(&n, meant));
+    return EXIT_USAGE;
+}
+
+/* Every case that was asked for by id must be there, and of a pattern one. */
+static int check_cases(const struct arguments *a, const struct case_list *list)
+{
+    for (uint32_t i = 0; i < a->cases.n; i++) {
+        const struct name_list one = {.name = {a->cases.name[i]}, .n = 1};
+        bool found = false;
+
+        for (uint32_t k = 0; k < list->n && !found; k++) {
+            char id[CASE_ID_BYTES];
+
+            case_id(&list->c[k], id);
+            found = name_list_matches(&one, id);
+        }
+        if (!found) {
+            return unknown_case(a->cases.name[i]);
+        }
+    }
+    return 0;
+}
+
+/* The cases of the golden data, where these are given. Otherwise the manifest,
+ * and behind it the cases of the world sizes that it lacks. */
+static int append_listed(const struct arguments *a, struct case_list *out,
+                         struct fsdp_error *error)
+{
+    struct case_list all;
+    int status =
+        a->fixtures ? manifest_golden(&all, error) : manifest_make(&all, error);
+
+    for (uint32_t k = 1; k <= CASE_MAX_RANKS && status == FSDP_OK; k++) {
+        if (!a->fixtures && names_world(a, k)) {
+            status = manifest_add_world(k, &all, error);
+        }
+    }
+    if (status == FSDP_OK) {
+        status = append_selected(a, &all, out);
+    }
+    manifest_release(&all);
+    return status;
+}
+
+/* Hybrid strategies alone, in worlds that have no mesh of two dimensions. */
+static bool wants_replicas_of_primes(const struct arguments *a)
+{
+    for (uint32_t i = 0; i < a->strategies.n; i++) {
+        if (strncmp(a->strategies.name[i], "hybrid", strlen("hybrid")) != 0) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < a->n_ranks; i++) {
+        for (uint32_t r = 2; r < a->ranks[i]; r++) {
+            if (a->ranks[i] % r == 0) {
+                return false;
+            }
+        }
+    }
+    return a->strategies.n > 0 && a->n_ranks > 0;
+}
+
+/* Every n-th: neighbours are alike, so that parts take about as long. Which
+ * part a case is in says nothing about it: what requirements compare is
+ * brought together when all parts are judged. */
+static void keep_shard(const struct arguments *a, struct case_list *list)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = a->shard - 1; i < list->n; i += a->n_shards) {
+        list->c[n++] = list->c[i];
+    }
+    list->n = n;
+}
+
+static bool has_case(const struct case_list *list, const struct run_case *c)
+{
+    for (uint32_t i = 0; i < list->n; i++) {
+        /* Cases are zeroed before they are filled, and have no padding.
+         * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-*) */
+        if (memcmp(&list->c[i], c, sizeof(*c)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void selection_only_shards(struct case_list *list)
+{
+    const uint32_t n = list->n;
+
+    list->n = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct run_case c;
+
+        case_sharded(&list->c[i], &c);
+        if (!has_case(list, &c)) {
+            list->c[list->n++] = c;
+        }
+    }
+}
+
+int selection_make(const struct arguments *a, struct case_list *out)
+{
+    struct fsdp_error error = {0};
+    int status;
+
+    *out = (struct case_list){NULL, 0};
+    if (a->from_a_seed && !a->n_seeds) {
+        fprintf(stderr, "fsdp-cts: --first-seed is the first of --seeds N\n");
+        return EXIT_USAGE;
+    }
+    if (a->script) {
+        return selection_of_script(a, out);
+    }
+    if (a->n_seeds && !(a->workloads.n == 1 &&
+                        strcmp(a->workloads.name[0], CASE_GRAPH) == 0)) {
+        fprintf(stderr, "fsdp-cts: --seeds is for --workload graph\n");
+        return EXIT_USAGE;
+    }
+    status = a->among     ? append_selected(a, a->among, out)
+             : a->n_seeds ? append_seeds(a, out)
+                          : append_listed(a, out, &error);
+    if (status == FSDP_OK && !a->among) {
+        status = append_by_id(a, out);
+    }
+    if (error.status != FSDP_OK) {
+        fprintf(stderr, "fsdp-cts: %s\n", error.message);
+        return EXIT_INCOMPLETE;
+    }
+    if (status != FSDP_OK) {
+        return out_of_memory();
+    }
+    if (check_cases(a, out)) {
+        return EXIT_USAGE;
+    }
+    for (uint32_t i = 0; i < out->n && a->seed; i++) {
+        if (!case_is_graph(&out->c[i])) { /* there it says which model */
+            out->c[i].seed = a->seed;
+        }
+    }
+    if (a->cover && out->n && selection_cover(out) != FSDP_OK) {
+        return out_of_memory();
+    }
+    if (a->n_shards > out->n) {
+        fprintf(stderr, "fsdp-cts: %u cases have no %u parts\n", out->n,
+                a->n_shards);
+        return EXIT_USAGE;
+    }
+    if (a->n_shards) {
+        keep_shard(a, out);
+    }
+    if (out->n == 0) {
+        fprintf(stderr,
+                "fsdp-cts: no case has all of what was asked for%s; see: "
+                "fsdp-cts list cases\n",
+                wants_replicas_of_primes(a)
+                    ? " (a hybrid strategy needs a number of replicas, from 2 "
+                      "on, that divides the number of ranks)"
+                    : "");
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
+bool selection_is_whole(const struct arguments *a,
+                        const struct case_list *cases)
+{
+    return cases->n == manifest_count && !a->fixtures && !a->script &&
+           !a->n_seeds && !a->cases.n && !a->workloads.n && !a->strategies.n &&
+           !a->n_ranks && !a->requirements.n && a->level >= N_LEVELS;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exit_codes.c - the exit codes of commands. docs/interpreting.md says more of
+ * each verdict.
+ */
+#include "cli/line/exit_codes.h"
+#include "cli/line/arguments.h"
+
+const struct exit_code exit_codes[N_EXIT_CODES] = {
+    {EXIT_CONFORMANT, "conformant, or all of a selection passed; or what was "
+                      "to be done is done"},
+    {EXIT_NOT_CONFORMANT, "not conformant; of other commands: it failed"},
+    {EXIT_INCOMPLETE, "incomplete: no verdict; with --strict any selection"},
+    {EXIT_USAGE, "usage error: nothing was done"},
+    {EXIT_BAD_DATA, "bad data: records, a report or a bundle cannot be read"},
+    {EXIT_OUTPUT, "what was asked for could not be written"},
+    {EXIT_SKIPPED, "skipped: nothing of a selection is claimed, or all of it "
+                   "is blocked"},
+};
+
+void exit_codes_print(FILE *to)
+{
+    (void)fprintf(to, "\nexit codes:\n");
+    for (int i = 0; i < N_EXIT_CODES; i++) {
+        (void)fprintf(to, "  %2d  %s\n", exit_codes[i].code,
+                      exit_codes[i].text);
+    }
+}
