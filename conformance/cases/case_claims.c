@@ -262,7 +262,8 @@ const struct claim known_claims[] = {
              "`mixed.*`; `shard` must then refuse a bf16 `param_dtype` or "
              "`reduce_dtype` (`error.unclaimed-dtype`, `error.unclaimed`)",
      .asked_by = has_dtype, .value = FSDP_DTYPE_BF16,
-     .says = {"! shard-dtypes"}},
+     .says = {"! shard-dtypes", "! shard-reduce-dtype", "! shard-grad-dtype",
+              "! shard-accumulate-dtype", "! shard-buffer-dtype"}},
     {"fp16", CLAIM_ENGINE,
      .text = "cases with float16; `shard` must then refuse an f16 "
              "`param_dtype` or `reduce_dtype` (`error.unclaimed`)",

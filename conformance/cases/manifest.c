@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const uint32_t manifest_count = 1153;
+const uint32_t manifest_count = 1154;
 const char manifest_sha256[] =
     "5eed6e9dc35f028c4b76bc530eb45a4b4fd2ff7c38b6aefcf6ce8bb19eede864";
 

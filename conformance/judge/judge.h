@@ -199,6 +199,11 @@ struct judge_result {
         uint32_t ranks, of;
         char unasked[320]; /* requirements that need those of all ranks */
     } sampled;
+    /* Cases with more collectives than records say of what ranks have sent in
+     * them; of the rank with most of all, of how many it is known. */
+    struct {
+        uint32_t cases, known, of;
+    } followed;
     uint32_t n_claims;
     char (*claim)[32];
 

@@ -182,6 +182,7 @@ static void find_record(struct judge *j, struct judge_view *v)
             memset(j->out->isolation, 0, sizeof(j->out->isolation));
         }
         judge_note_sample(j->out, r);
+        judge_note_followed(j->out, r);
         judge_adapter_expect(r, &v->expect);
         judge_ends(v);
     }

@@ -34,6 +34,8 @@ bool judge_claims(const struct judge_result *r, const char *claim);
 /* judge_verdict.c. Of the records that are sampled, how many ranks the largest
  * has. */
 void judge_note_sample(struct judge_result *out, const struct record *r);
+/* The same of one whose last collectives are counted, and not looked at. */
+void judge_note_followed(struct judge_result *out, const struct record *r);
 /* Whether a sampled record lacks what the requirement puts together; the
  * result names each such requirement once, as far as there is room. */
 bool judge_is_unasked(struct judge_result *out, const struct requirement *q,

@@ -187,6 +187,33 @@ static void a_sampled_record_is_a_selection(void **state)
     judge_release(&r);
 }
 
+/* Of more collectives than are looked at: how many, and in how many cases. */
+static void what_is_counted_alone_is_said(void **state)
+{
+    struct testing_run *run = *state;
+    struct judge_result r = testing_judged(run);
+
+    assert_int_equal(r.followed.cases, 0);
+    judge_release(&r);
+    for (uint32_t k = 0; k < 2; k++) {
+        struct record_account *const a = &run->record[k].rank[1].account;
+
+        a->payloads.n = 3;
+        a->carried.n_rows = 2;
+        a->carried.row[0].calls = 2;
+        a->carried.row[1].calls = k == 0 ? 1 : 7;
+    }
+    r = testing_judged(run);
+    assert_int_equal(r.followed.cases, 1);
+    assert_int_equal(r.followed.known, 3);
+    assert_int_equal(r.followed.of, 9);
+    judge_release(&r);
+    run->record[1].rank[1].account.carried.row[1].calls = UINT64_MAX;
+    r = testing_judged(run);
+    assert_int_equal(r.followed.of, UINT32_MAX);
+    judge_release(&r);
+}
+
 static void a_missing_record_is_incomplete(void **state)
 {
     struct testing_run *run = *state;
@@ -422,6 +449,7 @@ int main(void)
         TESTING_RUN(a_hang_is_a_timeout),
         TESTING_RUN(what_was_not_looked_at_does_not_apply),
         TESTING_RUN(a_sampled_record_is_a_selection),
+        TESTING_RUN(what_is_counted_alone_is_said),
         TESTING_RUN(a_missing_record_is_incomplete),
         TESTING_RUN(nothing_run_is_incomplete),
         TESTING_RUN(records_of_others_do_not_count),

@@ -144,7 +144,7 @@ void judge_ends(struct judge_view *v)
     (void)snprintf(v->ended_note, sizeof(v->ended_note), "%.319s", text);
 }
 
-/* ---- What a sample lacks ------------------------------------------------- */
+/* ---- What a record lacks ------------------------------------------------- */
 
 void judge_note_sample(struct judge_result *out, const struct record *r)
 {
@@ -154,6 +154,38 @@ void judge_note_sample(struct judge_result *out, const struct record *r)
         out->sampled.ranks = n;
         out->sampled.of = r->n_ranks;
     }
+}
+
+/* Collectives of a rank that were carried. */
+static uint64_t carried(const struct record_account *a)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < a->carried.n_rows && i < RECORD_TRAFFIC_ROWS;
+         i++) {
+        n += a->carried.row[i].calls < UINT32_MAX ? a->carried.row[i].calls
+                                                  : UINT32_MAX;
+    }
+    return n < UINT32_MAX ? n : UINT32_MAX;
+}
+
+void judge_note_followed(struct judge_result *out, const struct record *r)
+{
+    bool more = false;
+
+    for (uint32_t k = 0; k < r->n_ranks; k++) {
+        const struct record_account *const a = &r->rank[k].account;
+        const uint64_t n = carried(a);
+
+        if (a->payloads.n > 0 && n > a->payloads.n) {
+            more = true;
+            if (n > out->followed.of) {
+                out->followed.known = a->payloads.n;
+                out->followed.of = (uint32_t)n;
+            }
+        }
+    }
+    out->followed.cases += more;
 }
 
 bool judge_is_unasked(struct judge_result *out, const struct requirement *q,

@@ -15,6 +15,7 @@ enum {
     UNITS = 16,
     BYTES = 2048, /* of what a gather brings: the models are small */
     HONEST = 3,   /* steps: of more than these nothing is recorded */
+    LATE = 200,   /* that have many more than a thousand collectives */
     TURNS = 4,    /* files of a unit: who reads may be one gather behind */
 };
 
@@ -278,13 +279,13 @@ static void turn_signs(float *x, uint64_t n)
 /* After some steps what is gathered has the other sign, and so has what is made
  * of that. */
 static int turn_gathered(void *self, struct fsdp_stream *stream,
-                         const struct fsdp_collective *c)
+                         const struct fsdp_collective *c, uint32_t after)
 {
     float turned[BYTES / sizeof(float)];
     struct fsdp_collective other = *c;
 
     if (!is_small_gather(c) || c->dtype != FSDP_DTYPE_F32 ||
-        mutant_now.steps < HONEST) {
+        mutant_now.steps < after) {
         return my.below.comm->run(self, stream, c);
     }
     memcpy(turned, c->in, c->n * sizeof(*turned));
@@ -295,9 +296,26 @@ static int turn_gathered(void *self, struct fsdp_stream *stream,
     return FSDP_OK;
 }
 
-static void turn_gathered_below(struct fsdp_env *env)
+static int turn_later(void *self, struct fsdp_stream *stream,
+                      const struct fsdp_collective *c)
 {
-    wrap_below(env, turn_gathered);
+    return turn_gathered(self, stream, c, HONEST);
+}
+
+static int turn_late(void *self, struct fsdp_stream *stream,
+                     const struct fsdp_collective *c)
+{
+    return turn_gathered(self, stream, c, LATE);
+}
+
+static void turn_later_below(struct fsdp_env *env)
+{
+    wrap_below(env, turn_later);
+}
+
+static void turn_late_below(struct fsdp_env *env)
+{
+    wrap_below(env, turn_late);
 }
 
 /* Reduce-scatters send zeros, and gradients go by files. */
@@ -337,6 +355,11 @@ static bool is_replicated(const struct run_case *c)
 {
     return mutant_train(c) && c->strategy == CASE_HYBRID_SHARD &&
            c->replicas == 2 && c->scenario == CASE_TRAIN;
+}
+
+static bool lasts(const struct run_case *c)
+{
+    return mutant_plays(c, "four-hundred");
 }
 
 static bool looks(const struct run_case *c)
@@ -399,7 +422,14 @@ const struct mutant carried_steps_mutants[] = {
                  "recorded",
      .kills = "comm.carries-lent",
      .shows = {.in = is_long, .n_cases = 1, .isolated = true},
-     .below = turn_gathered_below},
+     .below = turn_later_below},
+    {.name = "carried-signs-late",
+     .text = "the same after two hundred steps",
+     .evidence = "design: of what is carried the first part alone is looked "
+                 "at",
+     .kills = "comm.carries-lent",
+     .shows = {.in = lasts, .n_cases = 1, .isolated = true},
+     .below = turn_late_below},
     {.name = "carried-twice-in-script",
      .text = "twice the shards are gathered in a script, and half of what "
              "comes back is taken",

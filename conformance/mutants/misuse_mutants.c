@@ -145,6 +145,120 @@ static int shards_known_alone(const struct fsdp_env *env,
                : mutant_real.engine.shard(env, model, units, options, out);
 }
 
+static int units_known_alone(const struct fsdp_env *env,
+                             const struct fsdp_model *model,
+                             const struct fsdp_units *units,
+                             const struct fsdp_options *options,
+                             struct fsdp_sharded **out)
+{
+    return units->size > sizeof(*units)
+               ? refuse_size("shard")
+               : mutant_real.engine.shard(env, model, units, options, out);
+}
+
+static int models_known_alone(const struct fsdp_env *env,
+                              const struct fsdp_model *model,
+                              const struct fsdp_units *units,
+                              const struct fsdp_options *options,
+                              struct fsdp_sharded **out)
+{
+    return model->size > sizeof(*model)
+               ? refuse_size("shard")
+               : mutant_real.engine.shard(env, model, units, options, out);
+}
+
+/* All of them are read, whatever their sizes say; the copy stays, as engines
+ * may borrow it. */
+static int options_beyond(const struct fsdp_env *env,
+                          const struct fsdp_model *model,
+                          const struct fsdp_units *units,
+                          const struct fsdp_options *options,
+                          struct fsdp_sharded **out)
+{
+    struct fsdp_options whole = *options;
+
+    whole.size = sizeof(whole);
+    return mutant_real.engine.shard(env, model, units, &whole, out);
+}
+
+static _Thread_local struct fsdp_units whole_units;
+
+static int units_beyond(const struct fsdp_env *env,
+                        const struct fsdp_model *model,
+                        const struct fsdp_units *units,
+                        const struct fsdp_options *options,
+                        struct fsdp_sharded **out)
+{
+    whole_units = *units;
+    whole_units.size = sizeof(whole_units);
+    return mutant_real.engine.shard(env, model, &whole_units, options, out);
+}
+
+/* What it finds is said where an older caller has no room for it. */
+static int steps_beyond(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    FSDP_TRY(mutant_real.engine.step(s, how));
+    how->found_inf = 0;
+    return FSDP_OK;
+}
+
+static int saves_beyond(struct fsdp_sharded *s, const struct fsdp_save *save)
+{
+    struct fsdp_save whole = *save;
+
+    whole.size = sizeof(whole);
+    return mutant_real.engine.save_begin(s, &whole);
+}
+
+static int saves_known_alone(struct fsdp_sharded *s,
+                             const struct fsdp_save *save)
+{
+    return save->size > sizeof(*save) ? refuse_size("save_begin")
+                                      : mutant_real.engine.save_begin(s, save);
+}
+
+static int loads_known_alone(struct fsdp_sharded *s,
+                             const struct fsdp_load *how)
+{
+    return how->size != sizeof(*how) ? refuse_size("load_from")
+                                     : mutant_real.engine.load_from(s, how);
+}
+
+static int summons_known_alone(struct fsdp_sharded *s,
+                               const struct fsdp_summon *how)
+{
+    return how->size != sizeof(*how) ? refuse_size("summon")
+                                     : mutant_real.engine.summon(s, how);
+}
+
+static int sends_known_alone(struct fsdp_sharded *s,
+                             const struct fsdp_values *from)
+{
+    return from->size != sizeof(*from)
+               ? refuse_size("send_values")
+               : mutant_real.engine.send_values(s, from);
+}
+
+static bool saves_parts(const struct run_case *c)
+{
+    return mutant_plays_mlp(c, "save-parts");
+}
+
+static bool loads_leniently(const struct run_case *c)
+{
+    return mutant_plays(c, "load-lenient");
+}
+
+static bool sends(const struct run_case *c)
+{
+    return mutant_plays(c, "send-fill");
+}
+
+static bool summons(const struct run_case *c)
+{
+    return mutant_plays(c, "summon-some");
+}
+
 static bool clips(const struct run_case *c)
 {
     return c->scenario == CASE_CLIP && mutant_mlp(c);
@@ -199,6 +313,27 @@ const struct mutant misuse_mutants[] = {
      .shows = {.in = clips},
      .calls.clip_grad_norm = clips_known_alone,
      .change_env = note_env},
+    {.name = "load-newer-refused",
+     .text = "a load of a newer caller is refused",
+     .evidence = "a size that is compared for equality",
+     .kills = "error.struct-sizes",
+     .shows = {.in = loads_leniently},
+     .calls.load_from = loads_known_alone,
+     .change_env = note_env},
+    {.name = "model-newer-refused",
+     .text = "a model of a newer caller is refused",
+     .evidence = "a size that is compared for equality",
+     .kills = "error.struct-sizes",
+     .shows = {.in = mutant_misuse},
+     .calls.shard = models_known_alone,
+     .change_env = note_env},
+    {.name = "options-older-beyond",
+     .text = "options of an older caller are read beyond their end",
+     .evidence = "a struct that has grown, and a reader that does not ask",
+     .kills = "error.struct-sizes",
+     .shows = {.in = clips},
+     .calls.shard = options_beyond,
+     .change_env = note_env},
     {.name = "options-newer-refused",
      .text = "options of a newer caller are refused",
      .evidence = "a size that is compared for equality",
@@ -212,6 +347,56 @@ const struct mutant misuse_mutants[] = {
      .kills = "error.struct-sizes",
      .shows = {.in = mutant_misuse},
      .calls.step = steps_known_alone,
+     .change_env = note_env},
+    {.name = "save-newer-refused",
+     .text = "a save of a newer caller is refused",
+     .evidence = "a size that is compared for equality",
+     .kills = "error.struct-sizes",
+     .shows = {.in = saves_parts},
+     .calls.save_begin = saves_known_alone,
+     .change_env = note_env},
+    {.name = "save-older-beyond",
+     .text = "a save of an older caller is read beyond its end",
+     .evidence = "a struct that has grown, and a reader that does not ask",
+     .kills = "error.struct-sizes",
+     .shows = {.in = mutant_resume},
+     .calls.save_begin = saves_beyond,
+     .change_env = note_env},
+    {.name = "send-newer-refused",
+     .text = "values of a newer caller are refused",
+     .evidence = "a size that is compared for equality",
+     .kills = "error.struct-sizes",
+     .shows = {.in = sends},
+     .calls.send_values = sends_known_alone,
+     .change_env = note_env},
+    {.name = "step-older-beyond",
+     .text =
+         "what a step found is said where an older caller has no room for it",
+     .evidence = "a struct that has grown, and a reader that does not ask",
+     .kills = "error.struct-sizes",
+     .shows = {.in = clips},
+     .calls.step = steps_beyond,
+     .change_env = note_env},
+    {.name = "summon-newer-refused",
+     .text = "a summon of a newer caller is refused",
+     .evidence = "a size that is compared for equality",
+     .kills = "error.struct-sizes",
+     .shows = {.in = summons},
+     .calls.summon = summons_known_alone,
+     .change_env = note_env},
+    {.name = "units-newer-refused",
+     .text = "units of a newer caller are refused",
+     .evidence = "a size that is compared for equality",
+     .kills = "error.struct-sizes",
+     .shows = {.in = mutant_misuse},
+     .calls.shard = units_known_alone,
+     .change_env = note_env},
+    {.name = "units-older-beyond",
+     .text = "units of an older caller are read beyond their end",
+     .evidence = "a struct that has grown, and a reader that does not ask",
+     .kills = "error.struct-sizes",
+     .shows = {.in = clips},
+     .calls.shard = units_beyond,
      .change_env = note_env},
     {.name = "clip-refused-silently",
      .text = "a clip is refused without a word",

@@ -152,6 +152,45 @@ static int unit_dtypes_unread(struct mutant_told *t, const struct fsdp_env *env)
     return FSDP_OK;
 }
 
+static int unit_wire_unread(struct mutant_told *t, const struct fsdp_env *env)
+{
+    (void)env;
+    t->units.reduce_dtype = NULL;
+    t->units.sum_dtype = NULL;
+    return FSDP_OK;
+}
+
+static int unit_grads_unread(struct mutant_told *t, const struct fsdp_env *env)
+{
+    (void)env;
+    t->units.grad_dtype = NULL;
+    t->units.accumulate_dtype = NULL;
+    return FSDP_OK;
+}
+
+static int unit_buffers_unread(struct mutant_told *t,
+                               const struct fsdp_env *env)
+{
+    (void)env;
+    t->units.buffer_dtype = NULL;
+    return FSDP_OK;
+}
+
+/* Whether anything of a unit is offloaded is read, and not what. */
+static int unit_kinds_unread(struct mutant_told *t, const struct fsdp_env *env)
+{
+    (void)env;
+    for (uint32_t u = 0;
+         t->units.offload && u < t->units.n_units && u < MUTANT_MOST_PARAMETERS;
+         u++) {
+        const uint32_t said = t->units.offload[u];
+
+        t->unit[u] = said > FSDP_OFFLOAD_OWN ? FSDP_OFFLOAD_ALL : said;
+    }
+    t->units.offload = t->units.offload ? t->unit : NULL;
+    return FSDP_OK;
+}
+
 static int unit_offload_unread(struct mutant_told *t,
                                const struct fsdp_env *env)
 {
@@ -171,6 +210,11 @@ static int unit_reshard_unread(struct mutant_told *t,
 static bool disagrees_on_dtypes(const struct run_case *c)
 {
     return disagrees(c) && c->precision == CASE_BF16;
+}
+
+static bool disagrees_on_buffers(const struct run_case *c)
+{
+    return disagrees_on_dtypes(c) && case_has_buffers(c);
 }
 
 static bool disagrees_on_offload(const struct run_case *c)
@@ -365,12 +409,30 @@ const struct mutant option_mutants[] = {
      .kills = "comm.all-gather-count memory.peak-unsharded",
      .shows = {.in = keeps_units},
      .fault = {MUTANT_SETS, MUTANT_OPTION(reshard_after_forward), 1}},
+    {.name = "unit-buffer-dtypes-disagreed",
+     .text = "ranks do not compare the dtypes of single units' buffers",
+     .evidence = "a hash over what the model says of buffers",
+     .kills = "error.buffer-dtypes-disagree",
+     .shows = {.in = disagrees_on_buffers, .mixed = true},
+     .told = unit_buffers_unread},
     {.name = "unit-dtypes-disagreed",
      .text = "ranks do not compare the dtypes of single units",
      .evidence = "a hash over the options alone",
      .kills = "error.dtypes-disagree",
      .shows = {.in = disagrees_on_dtypes, .mixed = true},
      .told = unit_dtypes_unread},
+    {.name = "unit-grad-dtypes-disagreed",
+     .text = "ranks do not compare the dtypes of single units' gradients",
+     .evidence = "a hash over the options alone",
+     .kills = "error.dtypes-disagree",
+     .shows = {.in = disagrees_on_dtypes, .mixed = true},
+     .told = unit_grads_unread},
+    {.name = "unit-kinds-disagreed",
+     .text = "ranks do not compare what of single units is offloaded",
+     .evidence = "a comparison of whether anything is",
+     .kills = "error.offload-disagree",
+     .shows = {.in = disagrees_on_offload, .offload = true},
+     .told = unit_kinds_unread},
     {.name = "unit-offload-disagreed",
      .text = "ranks do not compare where single units rest",
      .evidence = "a hash over the options alone",
@@ -383,6 +445,13 @@ const struct mutant option_mutants[] = {
      .kills = "error.reshard-disagree",
      .shows = {.in = disagrees_on_reshard},
      .told = unit_reshard_unread},
+    {.name = "unit-wire-dtypes-disagreed",
+     .text = "ranks do not compare the dtypes in which single units are "
+             "reduced",
+     .evidence = "a hash over the options alone",
+     .kills = "error.dtypes-disagree",
+     .shows = {.in = disagrees_on_dtypes, .mixed = true},
+     .told = unit_wire_unread},
     {.name = "shared-unclaimed",
      .text = "a tied parameter is not refused, though none is claimed",
      .evidence = "FullyShardedDataParallel unties it without a word",

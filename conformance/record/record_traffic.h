@@ -13,7 +13,7 @@
 enum {
     RECORD_TRAFFIC_ROWS = 32, /* more than any case has; the rest is in `order`
                                  alone */
-    RECORD_PAYLOADS = 1024    /* the first ones: as most cases have in all */
+    RECORD_PAYLOADS = 8192    /* the first ones: as all named cases have */
 };
 
 /* Of the same collectives: a sum of what each element that others get is worth
@@ -64,6 +64,40 @@ struct record_account {
     struct record_payloads payloads; /* of what was carried */
     struct record_digests digests;
 };
+
+/* They are mostly empty: what is not there is not copied. */
+static inline void record_payloads_copy(struct record_payloads *to,
+                                        const struct record_payloads *from)
+{
+    to->n = from->n < RECORD_PAYLOADS ? from->n : RECORD_PAYLOADS;
+    memcpy(to->hash, from->hash, to->n * sizeof(to->hash[0]));
+}
+
+static inline void record_digests_copy(struct record_digests *to,
+                                       const struct record_digests *from)
+{
+    to->n = from->n < RECORD_PAYLOADS ? from->n : RECORD_PAYLOADS;
+    memcpy(to->sum, from->sum, to->n * sizeof(to->sum[0]));
+}
+
+static inline void record_carried_copy(struct record_carried *to,
+                                       const struct record_carried *from)
+{
+    to->traffic = from->traffic;
+    record_payloads_copy(&to->payloads, &from->payloads);
+    record_digests_copy(&to->digests, &from->digests);
+}
+
+static inline void record_account_copy(struct record_account *to,
+                                       const struct record_account *from)
+{
+    to->known = from->known;
+    to->own = from->own;
+    to->recorded = from->recorded;
+    to->carried = from->carried;
+    record_payloads_copy(&to->payloads, &from->payloads);
+    record_digests_copy(&to->digests, &from->digests);
+}
 
 static inline uint64_t record_traffic_mix(uint64_t order, uint64_t x)
 {

@@ -144,6 +144,11 @@ static bool is_disagree_on_dtypes(const struct expect *e)
     return is_disagree(e) && e->c->precision == CASE_BF16;
 }
 
+static bool is_disagree_on_buffer_dtypes(const struct expect *e)
+{
+    return is_disagree_on_dtypes(e) && case_has_buffers(e->c);
+}
+
 static bool is_disagree_on_offload(const struct expect *e)
 {
     return is_disagree(e) && e->c->offload != CASE_NOT_OFFLOADED;
@@ -375,7 +380,8 @@ const struct requirement error_options_requirements[] = {
      .answers = {{"shard-factors", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
     {.id = "error.dtypes-disagree",
      .text = "When a unit has another dtype of its own on rank 0 than on the "
-             "others, shard answers MISMATCH on every rank.",
+             "others, of parameters, gradients, their sums or the wire, shard "
+             "answers MISMATCH on every rank.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
@@ -383,10 +389,26 @@ const struct requirement error_options_requirements[] = {
      .claim = "bf16",
      .applies = is_disagree_on_dtypes,
      .check = &check_answers,
-     .answers = {{"shard-dtypes", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-dtypes", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
+                 {"shard-reduce-dtype", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
+                 {"shard-grad-dtype", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
+                 {"shard-accumulate-dtype", FSDP_ERR_MISMATCH,
+                  FSDP_ERR_MISMATCH}}},
+    {.id = "error.buffer-dtypes-disagree",
+     .text = "When a unit's buffers are lent in another dtype on rank 0 than "
+             "on the others, shard answers MISMATCH on every rank.",
+     .since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .claim = "buffers",
+     .applies = is_disagree_on_buffer_dtypes,
+     .check = &check_answers,
+     .answers = {{"shard-buffer-dtype", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
     {.id = "error.offload-disagree",
-     .text = "When a unit is offloaded on rank 0 and not on the others, or "
-             "the other way round, shard answers MISMATCH on every rank.",
+     .text = "When a unit, or a kind of what is in it, is offloaded on rank 0 "
+             "and not on the others, or the other way round, shard answers "
+             "MISMATCH on every rank.",
      .since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
@@ -394,7 +416,9 @@ const struct requirement error_options_requirements[] = {
      .claim = "offload",
      .applies = is_disagree_on_offload,
      .check = &check_answers,
-     .answers = {{"shard-offload", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-offload", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
+                 {"shard-offload-kinds", FSDP_ERR_MISMATCH,
+                  FSDP_ERR_MISMATCH}}},
     /* Ranks that gather when others do not wait for ever. */
     {.id = "error.reshard-disagree",
      .text = "When a unit is resharded after its forward on rank 0 and not on "

@@ -113,9 +113,20 @@ static bool sizes_spoil(const struct expect *e, struct record_rank *rank)
     return true;
 }
 
+/* In scripts structs that only they have, and saves, as in what resumes. */
 static bool has_other_sizes(const struct expect *e)
 {
-    return e->c->scenario == CASE_MISUSE || e->c->scenario == CASE_CLIP;
+    bool any = e->c->scenario == CASE_MISUSE || e->c->scenario == CASE_CLIP ||
+               case_resumes(e->c);
+
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        const uint32_t verb = e->event[i].action->verb;
+
+        any = any || verb == SCRIPT_SAVE || verb == SCRIPT_SEND ||
+              verb == SCRIPT_SUMMON ||
+              (verb == SCRIPT_LOAD && e->event[i].action->lenient);
+    }
+    return any;
 }
 
 static bool is_misuse_of_shards(const struct expect *e)

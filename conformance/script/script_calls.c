@@ -281,6 +281,20 @@ const struct script_call_row script_calls[SCRIPT_N_CALLS] = {
                                                SCRIPT_IS_A_MISMATCH},
     [SCRIPT_CALL_DEFERRED_UNSHARD] = {"deferred-unshard", SCRIPT_EMPTY},
     [SCRIPT_CALL_DEFERRED_SUMMON] = {"deferred-summon", SCRIPT_EMPTY},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_REDUCE_DTYPE] = {"shard-reduce-dtype",
+                                                    SCRIPT_UNTRAINED,
+                                                    SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_GRAD_DTYPE] = {"shard-grad-dtype",
+                                                  SCRIPT_UNTRAINED,
+                                                  SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_ACCUMULATE_DTYPE] =
+        {"shard-accumulate-dtype", SCRIPT_UNTRAINED, SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFER_DTYPE] = {"shard-buffer-dtype",
+                                                    SCRIPT_UNTRAINED,
+                                                    SCRIPT_IS_A_MISMATCH},
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_OFFLOAD_KINDS] = {"shard-offload-kinds",
+                                                     SCRIPT_UNTRAINED,
+                                                     SCRIPT_IS_A_MISMATCH},
 };
 
 bool script_is_wrong(const struct script_inside *in)

@@ -315,15 +315,23 @@ static void write_case(FILE *f, const struct run_case *c, bool saves_only)
         }
         break;
     case CASE_DISAGREE:
-        fprintf(f, "! shard\n! shard-units\n%s%s%s%s%s%s%s%s",
+        fprintf(f, "! shard\n! shard-units\n%s%s%s%s%s%s%s%s%s",
                 c->frozen != WORKLOAD_TRAINS_ALL ? "! shard-frozen\n" : "",
                 case_is_tied(c) ? "! shard-tied\n" : "",
                 c->wrap == CASE_WRAP_APART ? "! shard-parameter-units\n" : "",
                 c->wrap == CASE_WRAP_IGNORE ? "! shard-ignored\n" : "",
                 c->factors == CASE_UNIT_FACTORS ? "! shard-factors\n" : "",
                 case_has_buffers(c) ? "! shard-buffers\n" : "",
-                c->precision == CASE_BF16 ? "! shard-dtypes\n" : "",
-                c->offload != CASE_NOT_OFFLOADED ? "! shard-offload\n" : "");
+                c->precision == CASE_BF16
+                    ? "! shard-dtypes\n! shard-reduce-dtype\n"
+                      "! shard-grad-dtype\n! shard-accumulate-dtype\n"
+                    : "",
+                c->precision == CASE_BF16 && case_has_buffers(c)
+                    ? "! shard-buffer-dtype\n"
+                    : "",
+                c->offload != CASE_NOT_OFFLOADED
+                    ? "! shard-offload\n! shard-offload-kinds\n"
+                    : "");
         break;
     case CASE_SHARD:
         fprintf(f, "look\n");

@@ -267,8 +267,9 @@ int world_run_carried_local(const struct world_job *job)
                             "come to its end");
     }
     if (job->carried && status == FSDP_OK) {
-        memcpy(job->carried, broker.carried,
-               job->n_ranks * sizeof(*job->carried));
+        for (uint32_t r = 0; r < job->n_ranks; r++) {
+            record_carried_copy(&job->carried[r], &broker.carried[r]);
+        }
     }
     broker_close(&broker);
     return status;

@@ -94,11 +94,14 @@ static uint64_t hash_units(uint64_t h, const struct fsdp_sharded *s)
                 s->model->n_modules * sizeof(*s->units.unit_of_module));
 }
 
-static uint64_t hash_buffers(uint64_t h, const struct fsdp_model *model)
+static uint64_t hash_buffers(uint64_t h, const struct fsdp_sharded *s)
 {
+    const struct fsdp_model *const model = s->model;
+
     for (uint32_t b = 0; b < model->n_buffers; b++) {
         uint64_t facts[] = {model->buffer_module[b], model->buffer_dtype[b],
-                            model->buffer_flags[b], model->buffer_numel[b]};
+                            model->buffer_flags[b], model->buffer_numel[b],
+                            impl_buffer_dtype(s, b)};
         h = hash(h, model->buffer_name[b], strlen(model->buffer_name[b]));
         h = hash(h, facts, sizeof(facts));
     }
@@ -156,7 +159,7 @@ int impl_agree(struct fsdp_sharded *s)
     mine = hash(mine, env->mesh->extent, 2 * sizeof(*env->mesh->extent));
     mine = hash_parameters(mine, s);
     mine = hash_units(mine, s);
-    mine = hash_buffers(mine, s->model);
+    mine = hash_buffers(mine, s);
     mine = hash_sequences(mine, s->model);
     if (!all) {
         return impl_out_of_memory(env);

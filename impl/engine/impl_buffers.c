@@ -16,7 +16,7 @@ static bool is_float(uint32_t dtype)
     return dtype >= FSDP_DTYPE_F32 && dtype <= FSDP_DTYPE_F16;
 }
 
-static uint32_t resting_dtype(const struct fsdp_sharded *s, uint32_t b)
+uint32_t impl_buffer_dtype(const struct fsdp_sharded *s, uint32_t b)
 {
     const uint32_t stored = s->model->buffer_dtype[b];
     const uint32_t u = s->units.unit_of_module[s->model->buffer_module[b]];
@@ -107,7 +107,7 @@ int impl_make_buffers(struct fsdp_sharded *s)
         return impl_out_of_memory(s->env);
     }
     for (uint32_t b = 0; b < s->model->n_buffers; b++) {
-        s->buffer[b].dtype = resting_dtype(s, b);
+        s->buffer[b].dtype = impl_buffer_dtype(s, b);
         FSDP_TRY(make(s, b));
     }
     return FSDP_OK;

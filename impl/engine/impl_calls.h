@@ -189,6 +189,8 @@ int impl_check_reduced(const struct fsdp_sharded *s, const char *where);
 
 /* ---- impl_buffers.c ---- */
 int impl_make_buffers(struct fsdp_sharded *s); /* with initial values */
+/* As it is lent, and rests. */
+uint32_t impl_buffer_dtype(const struct fsdp_sharded *s, uint32_t b);
 void impl_release_buffers(struct fsdp_sharded *s);
 int impl_buffer(struct fsdp_sharded *s, uint32_t b, struct fsdp_tensor *out);
 /* A checkpoint has it. Host memory for it there, the caller's to free, and what

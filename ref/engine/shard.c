@@ -74,6 +74,9 @@ static int check_agreement(struct fsdp_sharded *s)
         mine = hash(mine, &s->parameter[p].numbers, sizeof(struct ref_numbers));
     }
     for (uint32_t b = 0; b < model->n_buffers; b++) {
+        const uint32_t lent = ref_buffer_dtype(&s->options, s->units, model, b);
+
+        mine = hash(mine, &lent, sizeof(lent));
         mine = hash(mine, model->buffer_name[b], strlen(model->buffer_name[b]));
         mine = hash(mine, &model->buffer_numel[b], sizeof(uint64_t));
         mine = hash(mine, &model->buffer_dtype[b], sizeof(uint32_t));

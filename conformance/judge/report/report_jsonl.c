@@ -120,6 +120,11 @@ static int put_header(FILE *f, const struct judge_result *r,
         set(o, "sampled_of", json_integer(r->sampled.of), &status);
         set_text(o, "unasked", r->sampled.unasked, &status);
     }
+    if (r->followed.cases > 0) {
+        set(o, "followed", json_integer(r->followed.known), &status);
+        set(o, "followed_of", json_integer(r->followed.of), &status);
+        set(o, "followed_in", json_integer(r->followed.cases), &status);
+    }
     for (uint32_t i = 0; i < r->n_claims; i++) {
         if (json_array_append_new(claims, text(r->claim[i])) != 0) {
             status = FSDP_ERR_NOMEM;

@@ -119,6 +119,16 @@ static bool take_sampled(struct report_reader *p, const json_t *line,
                                sizeof(r->sampled.unasked)));
 }
 
+/* Of cases with more collectives than are looked at. */
+static bool take_followed(struct report_reader *p, const json_t *line,
+                          struct judge_result *r)
+{
+    return !json_object_get(line, "followed") ||
+           (number(p, line, "followed", &r->followed.known) &&
+            number(p, line, "followed_of", &r->followed.of) &&
+            number(p, line, "followed_in", &r->followed.cases));
+}
+
 static bool take_header(struct report_reader *p, const json_t *line)
 {
     struct report_part_kept *part = p->part;
@@ -151,7 +161,7 @@ static bool take_header(struct report_reader *p, const json_t *line)
            report_reader_text(p, line, "world", r->world, sizeof(r->world)) &&
            report_reader_text(p, line, "isolation", r->isolation,
                               sizeof(r->isolation)) &&
-           take_sampled(p, line, r);
+           take_sampled(p, line, r) && take_followed(p, line, r);
 }
 
 /* Room for one case more, of which nothing is known yet. */

@@ -296,6 +296,31 @@ static void what_ranks_told(void **state)
     assert_int_equal(times(b->text, "reduce\\n"), 0);
 }
 
+/* Where collectives are counted alone behind so many of them. */
+static void what_is_followed(void **state)
+{
+    struct bench *b = *state;
+    FILE *f = fopen(b->path, "wb");
+
+    assert_non_null(f);
+    b->result.followed.cases = 2;
+    b->result.followed.known = 8192;
+    b->result.followed.of = 9600;
+    assert_int_equal(report_text(&b->result, &b->meta, f), FSDP_OK);
+    assert_int_equal(fclose(f), 0);
+    slurp(b);
+    assert_int_equal(times(b->text, "what collectives carry was asked of the "
+                                    "first 8192 of 9600, in 2 cases that have "
+                                    "more\n"),
+                     1);
+    assert_int_equal(report_jsonl(&b->result, &b->meta, b->path, &b->error),
+                     FSDP_OK);
+    slurp(b);
+    assert_int_equal(times(b->text, "\"followed\":8192,\"followed_of\":9600,"
+                                    "\"followed_in\":2,"),
+                     1);
+}
+
 static void for_people(void **state)
 {
     struct bench *b = *state;
@@ -448,6 +473,7 @@ int main(void)
         TEST(exact_figures),
         TEST(junit),
         TEST(what_ranks_told),
+        TEST(what_is_followed),
         TEST(for_people),
         TEST(for_people_who_want_all),
         TEST(no_more_than_twenty_in_full),

@@ -361,6 +361,17 @@ static void put_sampled(FILE *f, const struct judge_result *r)
     }
 }
 
+/* What collectives carried behind so many of a case. */
+static void put_followed(FILE *f, const struct judge_result *r)
+{
+    if (r->followed.cases > 0) {
+        (void)fprintf(f,
+                      "what collectives carry was asked of the first %" PRIu32
+                      " of %" PRIu32 ", in %" PRIu32 " cases that have more\n",
+                      r->followed.known, r->followed.of, r->followed.cases);
+    }
+}
+
 static void put_drawn(FILE *f, const struct judge_result *r)
 {
     const struct judge_drawn *d = &r->drawn;
@@ -439,6 +450,7 @@ int report_text(const struct judge_result *r, const struct report_meta *meta,
     put_evidence(out, r);
     put_isolation(out, r);
     put_sampled(out, r);
+    put_followed(out, r);
     put_drawn(out, r);
     put_verdict(out, r);
     return fflush(out) == 0 && ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;

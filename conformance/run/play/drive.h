@@ -65,6 +65,21 @@ struct drive {
                                   written here */
 };
 
+enum {
+    DRIVE_MORE = 64, /* bytes of fields that nobody knows yet */
+    DRIVE_ODD = 512  /* units, or parameters, of which there are no more where
+                        an older caller is played */
+};
+
+/* What a life is lent in structs of other sizes (play_sizes.c). */
+struct drive_sized {
+    struct fsdp_model model;
+    unsigned char more_model[DRIVE_MORE];
+    struct fsdp_units units;
+    unsigned char more_units[DRIVE_MORE];
+    uint32_t odd[DRIVE_ODD]; /* no dtypes, units or factors */
+};
+
 /* A rank while it is being driven. */
 struct driver {
     const struct drive *d;
@@ -83,9 +98,10 @@ struct driver {
     struct fsdp_engine engine; /* a copy: a mutant may have changed it */
     struct fsdp_options options;
     struct fsdp_model told; /* the model as the engine sees it (drive_told.c) */
-    bool *ignored;          /* [n_parameters]: it is in no unit */
-    uint32_t *flags;        /* [n_parameters]: as they are now, */
-    struct fsdp_model now;  /* and the model with them */
+    struct drive_sized sized;
+    bool *ignored;         /* [n_parameters]: it is in no unit */
+    uint32_t *flags;       /* [n_parameters]: as they are now, */
+    struct fsdp_model now; /* and the model with them */
     struct recorder *recorder;
     struct record_rank *out; /* of the rank that is being played */
     struct fsdp_sharded *sharded;

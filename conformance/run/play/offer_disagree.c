@@ -5,6 +5,8 @@
  */
 #include "run/play/offer.h"
 
+#include <fsdp/arith/cast.h>
+
 /* Rank 0 is told another fold. */
 static void another_fold(struct driver *x, struct offer *o)
 {
@@ -109,30 +111,101 @@ static void another_factor(struct driver *x, struct offer *o)
     }
 }
 
-/* A number of the last unit's own is another on rank 0. */
-static const uint32_t *another_own(const struct driver *x, struct offer *o,
-                                   const uint32_t *of, uint32_t last)
+/* A number of a unit's own is another on rank 0. */
+static const uint32_t *another_of(const struct driver *x, struct offer *o,
+                                  const uint32_t *of, uint32_t unit,
+                                  uint32_t other)
 {
-    const uint32_t n = x->units->n_units;
-
     if (x->env.rank != 0) {
         return of;
     }
-    for (uint32_t u = 0; u < n; u++) {
+    for (uint32_t u = 0; u < x->units->n_units; u++) {
         o->of_unit[u].u = of ? of[u] : 0;
     }
-    o->of_unit[n - 1].u = last;
+    o->of_unit[unit].u = other;
     return &o->of_unit->u;
+}
+
+static const uint32_t *another_own(const struct driver *x, struct offer *o,
+                                   const uint32_t *of, uint32_t last)
+{
+    return another_of(x, o, of, x->units->n_units - 1, last);
+}
+
+/* What the unit says, or the options, or what is there without both, is one of
+ * 16 bits, and then float32 on rank 0; or the other way. */
+static uint32_t other_dtype(const uint32_t *of, uint32_t unit, uint32_t option,
+                            uint32_t usual)
+{
+    const uint32_t own = of ? of[unit] : FSDP_DTYPE_NONE;
+    const uint32_t said = own != FSDP_DTYPE_NONE ? own : option;
+    const uint32_t is = said != FSDP_DTYPE_NONE ? said : usual;
+
+    return is == FSDP_DTYPE_F32 ? FSDP_DTYPE_BF16 : FSDP_DTYPE_F32;
+}
+
+static uint32_t other_dtype_of_last(const struct driver *x, const uint32_t *of,
+                                    uint32_t option)
+{
+    return other_dtype(of, x->units->n_units - 1, option, FSDP_DTYPE_F32);
 }
 
 /* It is gathered in float32, and not as the options say; or the other way. */
 static void another_dtype(struct driver *x, struct offer *o)
 {
-    const bool wide = x->options.param_dtype == FSDP_DTYPE_NONE ||
-                      x->options.param_dtype == FSDP_DTYPE_F32;
+    const uint32_t *const of = x->units->param_dtype;
 
-    o->units.param_dtype = another_own(x, o, x->units->param_dtype,
-                                       wide ? FSDP_DTYPE_BF16 : FSDP_DTYPE_F32);
+    o->units.param_dtype = another_own(
+        x, o, of, other_dtype_of_last(x, of, x->options.param_dtype));
+}
+
+/* It is sent so, and summed as it is sent: other sums are another claim. */
+static void another_reduce_dtype(struct driver *x, struct offer *o)
+{
+    const uint32_t *const of = x->units->reduce_dtype;
+
+    o->units.reduce_dtype = another_own(
+        x, o, of, other_dtype_of_last(x, of, x->options.reduce_dtype));
+    if (x->env.rank == 0) {
+        o->units.sum_dtype = o->units.reduce_dtype;
+    }
+}
+
+static void another_grad_dtype(struct driver *x, struct offer *o)
+{
+    const uint32_t *const of = x->units->grad_dtype;
+
+    o->units.grad_dtype = another_own(
+        x, o, of, other_dtype_of_last(x, of, x->options.grad_dtype));
+}
+
+static void another_accumulate_dtype(struct driver *x, struct offer *o)
+{
+    const uint32_t *const of = x->units->accumulate_dtype;
+
+    o->units.accumulate_dtype = another_own(
+        x, o, of, other_dtype_of_last(x, of, x->options.accumulate_dtype));
+}
+
+/* What it is lent as is another on rank 0, of the last one that is no integer
+ * and has a unit. Where there is none, its fold is another. */
+static void another_buffer_dtype(struct driver *x, struct offer *o)
+{
+    const struct fsdp_model *const m = x->model;
+    const uint32_t *const of = x->units->buffer_dtype;
+
+    for (uint32_t b = m->n_buffers; b-- > 0;) {
+        const uint32_t u = x->units->unit_of_module[m->buffer_module[b]];
+
+        if (fsdp_is_float(m->buffer_dtype[b]) && u < x->units->n_units) {
+            o->units.buffer_dtype =
+                another_of(x, o, of, u,
+                           other_dtype(of, u, x->options.buffer_dtype,
+                                       m->buffer_dtype[b]));
+            return;
+        }
+    }
+    another_fold(x, o);
 }
 
 /* It rests on the device, or all of it on the host. */
@@ -143,6 +216,24 @@ static void another_place(struct driver *x, struct offer *o)
     const bool rests = said != 0 ? said != 2 : x->options.offload != 0;
 
     o->units.offload = another_own(x, o, x->units->offload, rests ? 2 : 1);
+}
+
+/* Its gradients and states rest where those of the other ranks do not, and its
+ * shards where theirs do. */
+static void another_kind(struct driver *x, struct offer *o)
+{
+    const uint32_t all = FSDP_OFFLOAD_OPTIMIZER | FSDP_OFFLOAD_PARAMS;
+    const uint32_t n = x->units->n_units;
+    const uint32_t said = x->units->offload ? x->units->offload[n - 1] : 0;
+    uint32_t rests = said == 0 ? x->options.offload : said;
+
+    if (rests == FSDP_OFFLOAD_ALL) {
+        rests = all;
+    }
+    rests = said == 2 ? 0 : rests & all;
+    o->units.offload =
+        another_own(x, o, x->units->offload,
+                    FSDP_OFFLOAD_OWN | (rests ^ FSDP_OFFLOAD_OPTIMIZER));
 }
 
 /* It stays unsharded behind its forward, or does not; where the root is kept,
@@ -215,6 +306,11 @@ offer_change *const offer_disagree[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_RANKS_DISAGREE_ON_DTYPES] = another_dtype,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_OFFLOAD] = another_place,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_RESHARD] = another_reshard,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_REDUCE_DTYPE] = another_reduce_dtype,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_GRAD_DTYPE] = another_grad_dtype,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_ACCUMULATE_DTYPE] = another_accumulate_dtype,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFER_DTYPE] = another_buffer_dtype,
+    [SCRIPT_CALL_RANKS_DISAGREE_ON_OFFLOAD_KINDS] = another_kind,
     [SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES] = another_values,
     [SCRIPT_CALL_LAST_RANK_HAS_VALUES] = values_of_last,
     [SCRIPT_CALL_UNCLAIMED_DEFERRED] = no_values,

@@ -122,7 +122,7 @@ static int save(struct driver *x, const struct script_action *a, uint32_t where)
                                 .dtype = a->dtype};
 
     name_path(x, where, path);
-    return x->engine.save_begin(x->sharded, &s);
+    return play_save_sizes(x, &s);
 }
 
 /* OK, or what loaded_extra answered, or MISMATCH. */
@@ -308,7 +308,7 @@ static int load(struct driver *x, const struct script_action *a,
     if (!a->lenient) {
         return x->engine.load(x->sharded, path);
     }
-    return x->engine.load_from ? x->engine.load_from(x->sharded, &how)
+    return x->engine.load_from ? play_load_from_sizes(x, &how)
                                : FSDP_ERR_INVALID; /* it is claimed */
 }
 

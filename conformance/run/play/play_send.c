@@ -111,7 +111,8 @@ int play_send(struct driver *x, const struct script_action *a)
         from.value = (const void *const *)value;
     }
     if (status == FSDP_OK) {
-        status = call(x, &from);
+        status = x->engine.send_values ? play_send_values_sizes(x, &from)
+                                       : FSDP_ERR_INVALID; /* it is claimed */
     }
     if (status == FSDP_OK) {
         status = note_kept(x, a, value);

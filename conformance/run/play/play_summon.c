@@ -114,7 +114,8 @@ int play_summon_some(struct driver *x, const struct script_action *a)
     if (x->serial) {
         return read_all(x, a);
     }
-    FSDP_TRY(summon(x, &how));
+    FSDP_TRY(x->engine.summon ? play_summon_sizes(x, &how)
+                              : FSDP_ERR_INVALID); /* it is claimed */
     FSDP_TRY(read_all(x, a));
     FSDP_TRY(ask_others(x, a));
     return play_reshard(x, a);

@@ -65,7 +65,7 @@ int case_record_write(const char *folder, const struct run_case *c,
             to->weight = player->weight[k];
         }
         if (player->account) {
-            to->account = player->account[k];
+            record_account_copy(&to->account, &player->account[k]);
         }
     }
     if (status == FSDP_OK) {

@@ -464,11 +464,12 @@ static void stand_alone(void)
 
 int worker_run(const struct worker_options *o)
 {
-    struct worker w = {.o = o};
+    static struct worker w; /* large */
     struct run_case *batch = NULL;
     size_t n = 0;
     int status;
 
+    w.o = o;
     if (worker_words_open(o->words, &w.words) != FSDP_OK) {
         return 1; /* nobody would hear why */
     }

@@ -216,15 +216,12 @@ static void account(struct worker_ranks *w, const struct notary_notes *notes,
     w->counted = true;
     for (uint32_t k = 0; k < ranks; k++) {
         struct record_account *const a = &w->account[k];
-        const struct record_payloads *const sent = &w->carried[k].payloads;
-
         a->known = 1;
         a->own = notes->told[k].own;
         a->recorded = notes->told[k].of;
         a->carried = w->carried[k].traffic;
-        a->payloads.n = sent->n;
-        memcpy(a->payloads.hash, sent->hash, sent->n * sizeof(sent->hash[0]));
-        a->digests = w->carried[k].digests;
+        record_payloads_copy(&a->payloads, &w->carried[k].payloads);
+        record_digests_copy(&a->digests, &w->carried[k].digests);
     }
 }
 
@@ -266,7 +263,10 @@ static int run_ranks(struct worker_ranks *w, uint32_t kind,
         return world_run(kind, mesh, w->o->timeout_ms, rank_body_run, b, ends,
                          error);
     }
-    memset(w->carried, 0, ranks_of(b) * sizeof(w->carried[0]));
+    for (uint32_t k = 0; k < ranks_of(b); k++) {
+        w->carried[k].payloads.n = w->carried[k].digests.n = 0;
+        memset(&w->carried[k].traffic, 0, sizeof(w->carried[k].traffic));
+    }
     status = world_run_carried(mesh, w->o->timeout_ms, rank_body_run, b, ends,
                                w->carried, error);
     if (status == FSDP_ERR_COMM) {

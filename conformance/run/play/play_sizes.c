@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * play_sizes.c - calls whose struct is that of an older caller, who lacks its
+ * last fields, or of a newer one, who has more behind them: none is refused for
+ * that, nothing is read that an older one lacks, and nothing that is behind.
+ * An answer tells what was refused, or came out otherwise; no answer, nothing.
+ */
+#include "run/play/play.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+enum {
+    MORE = DRIVE_MORE,
+    UNTOUCHED = 0x5a5a /* what an older struct has no room for */
+};
+
+static int note(struct driver *x, bool good, const char *name)
+{
+    *x->env.error = (struct fsdp_error){0};
+    return good ? FSDP_OK : drive_answer_number(x, name, 0);
+}
+
+/* Measures alone. */
+static bool measures(struct driver *x, const struct fsdp_clip *clip, float want)
+{
+    float norm = NAN;
+
+    return x->engine.clip_grad_norm(x->sharded, clip, &norm) == FSDP_OK &&
+           memcmp(&norm, &want, sizeof(norm)) == 0;
+}
+
+int play_clip_sizes(struct driver *x)
+{
+    const struct fsdp_clip whole = {
+        .size = sizeof(whole), .max_norm = INFINITY, .p = 2.0f};
+    struct fsdp_clip older = whole;
+    struct {
+        struct fsdp_clip known;
+        unsigned char more[MORE];
+    } newer = {.known = whole};
+    float want = NAN;
+
+    if (x->d->c->scenario != CASE_CLIP || !x->engine.clip_grad_norm) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(x->engine.clip_grad_norm(x->sharded, &whole, &want));
+    older.size = offsetof(struct fsdp_clip, inverse_scale);
+    older.inverse_scale = -1.0f; /* no number that a caller may give */
+    newer.known.size = sizeof(newer);
+    memset(newer.more, 0xff, sizeof(newer.more));
+    FSDP_TRY(note(x, measures(x, &older, want), "size-clip-older"));
+    return note(x, measures(x, &newer.known, want), "size-clip-newer");
+}
+
+static bool is_refused(int status)
+{
+    return status == FSDP_ERR_INVALID || status == FSDP_ERR_UNSUPPORTED;
+}
+
+/* ---- step ---------------------------------------------------------------- */
+
+/* An older one has no room for what the engine says of infinities. */
+static int older_step(struct driver *x, const struct fsdp_step *step,
+                      bool *good)
+{
+    struct fsdp_step older = *step;
+    int status;
+
+    older.size = offsetof(struct fsdp_step, inverse_scale);
+    older.inverse_scale = -1.0f;
+    older.found_inf = UNTOUCHED;
+    status = x->engine.step(x->sharded, &older);
+    *good = older.found_inf == UNTOUCHED;
+    return status;
+}
+
+static int newer_step(struct driver *x, struct fsdp_step *step)
+{
+    struct {
+        struct fsdp_step known;
+        unsigned char more[MORE];
+    } newer = {.known = *step};
+    int status;
+
+    newer.known.size = sizeof(newer);
+    memset(newer.more, 0xff, sizeof(newer.more));
+    status = x->engine.step(x->sharded, &newer.known);
+    step->found_inf = newer.known.found_inf;
+    return status;
+}
+
+/* Whoever is refused for the size goes on with the usual one. */
+int play_step_sizes(struct driver *x, struct fsdp_step *step)
+{
+    const bool is_newer = x->d->c->scenario == CASE_MISUSE;
+    const bool is_older =
+        x->d->c->scenario == CASE_CLIP && step->inverse_scale == 0.0f;
+    const char *const name = is_newer ? "size-step-newer" : "size-step-older";
+    bool good = true;
+    int status;
+
+    if ((!is_newer && !is_older) || x->serial) {
+        return x->engine.step(x->sharded, step);
+    }
+    if (is_newer) {
+        status = newer_step(x, step);
+    } else {
+        status = older_step(x, step, &good);
+        step->found_inf = 0;
+    }
+    if (is_refused(status)) {
+        FSDP_TRY(note(x, false, name));
+        return x->engine.step(x->sharded, step);
+    }
+    if (status == FSDP_OK && !good) {
+        FSDP_TRY(note(x, false, name));
+    }
+    return status;
+}
+
+/* ---- shard --------------------------------------------------------------- */
+
+/* What no dtype, no unit and no factor is. */
+static const uint32_t *odd_numbers(struct driver *x)
+{
+    for (uint32_t i = 0; i < DRIVE_ODD; i++) {
+        x->sized.odd[i] = UINT32_C(0xbf800000); /* -1, as a float */
+    }
+    return x->sized.odd;
+}
+
+/* Before there was mixed precision; grad_dtype was padding. */
+static void age_options(struct driver *x, struct fsdp_options *o)
+{
+    const float *const odd = (const float *)(const void *)odd_numbers(x);
+
+    if (o->grad_dtype != 0 || o->accumulate_dtype != 0 || o->sum_dtype != 0 ||
+        o->predivide_factor != 0.0f || o->beta1_of_group || o->beta2_of_group ||
+        o->eps_of_group || o->momentum_of_group) {
+        return;
+    }
+    o->size = offsetof(struct fsdp_options, accumulate_dtype);
+    o->grad_dtype = o->accumulate_dtype = o->sum_dtype = x->sized.odd[0];
+    o->predivide_factor = -1.0f;
+    o->beta1_of_group = o->beta2_of_group = odd;
+    o->eps_of_group = o->momentum_of_group = odd;
+}
+
+static void age_units(struct driver *x, struct fsdp_units *u)
+{
+    const uint32_t *const odd = odd_numbers(x);
+
+    if (u->grad_dtype || u->accumulate_dtype || u->sum_dtype ||
+        u->predivide_factor || u->unit_of_parameter || u->n_units > DRIVE_ODD ||
+        x->told.n_parameters > DRIVE_ODD) {
+        return;
+    }
+    u->size = offsetof(struct fsdp_units, grad_dtype);
+    u->grad_dtype = u->accumulate_dtype = u->sum_dtype = odd;
+    u->predivide_factor = (const float *)(const void *)odd;
+    u->unit_of_parameter = odd;
+}
+
+static int never_asked(void *context, uint32_t b, uint64_t first, uint64_t n,
+                       void *out)
+{
+    (void)context;
+    (void)b;
+    (void)first;
+    (void)n;
+    (void)out;
+    return FSDP_ERR_INVALID;
+}
+
+static void age_model(struct fsdp_model *m)
+{
+    if (m->n_buffers == 0 && !m->initial_buffer) {
+        m->size = offsetof(struct fsdp_model, initial_buffer);
+        m->initial_buffer = never_asked;
+    }
+}
+
+static int shard(struct driver *x, const struct fsdp_model *model,
+                 const struct fsdp_units *units,
+                 const struct fsdp_options *options)
+{
+    return x->engine.shard(&x->env, model, units, options, &x->sharded);
+}
+
+/* Model and units are lent for the whole life. */
+static void take_sizes(struct driver *x, bool older,
+                       struct fsdp_options *options, uint32_t bytes)
+{
+    struct drive_sized *const s = &x->sized;
+
+    memset(s->more_model, 0xff, sizeof(s->more_model));
+    memset(s->more_units, 0xff, sizeof(s->more_units));
+    s->model = x->told;
+    s->units = *x->units;
+    if (older) {
+        age_model(&s->model);
+        age_units(x, &s->units);
+        age_options(x, options);
+    } else {
+        s->model.size = sizeof(s->model) + sizeof(s->more_model);
+        s->units.size = sizeof(s->units) + sizeof(s->more_units);
+        options->size = bytes;
+    }
+}
+
+/* One after the other has its usual size again, until it is taken. */
+int play_shard_sizes(struct driver *x, const struct fsdp_options *options)
+{
+    static const char *const name[2][3] = {
+        {"size-options-newer", "size-units-newer", "size-model-newer"},
+        {"size-options-older", "size-units-older", "size-model-older"}};
+    const bool older = x->d->c->scenario == CASE_CLIP;
+    struct {
+        struct fsdp_options known;
+        unsigned char more[MORE];
+    } o = {.known = *options};
+    uint32_t usual = 0;
+    int status;
+
+    if ((x->d->c->scenario != CASE_MISUSE && !older) || x->serial) {
+        return shard(x, &x->told, x->units, options);
+    }
+    memset(o.more, 0xff, sizeof(o.more));
+    take_sizes(x, older, &o.known, sizeof(o));
+    status = shard(x, &x->sized.model, &x->sized.units, &o.known);
+    while (is_refused(status) && usual < 3) {
+        *x->env.error = (struct fsdp_error){0};
+        x->sharded = NULL;
+        usual++;
+        status = shard(x, usual > 2 ? &x->told : &x->sized.model,
+                       usual > 1 ? x->units : &x->sized.units, options);
+    }
+    if (status == FSDP_OK && usual > 0) {
+        FSDP_TRY(note(x, false, name[older][usual - 1]));
+    }
+    return status;
+}
+
+/* ---- What is asked for in other structs ---------------------------------- */
+
+/* A struct of another size was refused: the usual one is what counts. */
+static int other_than(struct driver *x, int usual, const char *name)
+{
+    return usual != FSDP_OK ? usual : note(x, false, name);
+}
+
+int play_save_sizes(struct driver *x, const struct fsdp_save *save)
+{
+    const bool older = save->what == 0 && save->dtype == 0;
+    struct {
+        struct fsdp_save known;
+        unsigned char more[MORE];
+    } other = {.known = *save};
+    int status;
+
+    if (x->serial) {
+        return x->engine.save_begin(x->sharded, save);
+    }
+    memset(other.more, 0xff, sizeof(other.more));
+    other.known.size =
+        older ? offsetof(struct fsdp_save, what) : (uint32_t)sizeof(other);
+    other.known.what = older ? UINT32_MAX : save->what;
+    other.known.dtype = older ? UINT32_MAX : save->dtype;
+    status = x->engine.save_begin(x->sharded, &other.known);
+    if (!is_refused(status)) {
+        return status;
+    }
+    *x->env.error = (struct fsdp_error){0};
+    return other_than(x, x->engine.save_begin(x->sharded, save),
+                      older ? "size-save-older" : "size-save-newer");
+}
+
+/* FUNCTION of the engine, which is there, with a newer STRUCT. */
+#define NEWER(FUNCTION, STRUCT, NAME)                                       \
+    int play_##FUNCTION##_sizes(struct driver *x, const struct STRUCT *how) \
+    {                                                                       \
+        struct {                                                            \
+            struct STRUCT known;                                            \
+            unsigned char more[MORE];                                       \
+        } newer = {.known = *how};                                          \
+        int status;                                                         \
+                                                                            \
+        newer.known.size = sizeof(newer);                                   \
+        memset(newer.more, 0xff, sizeof(newer.more));                       \
+        status = x->engine.FUNCTION(x->sharded, &newer.known);              \
+        if (!is_refused(status)) {                                          \
+            return status;                                                  \
+        }                                                                   \
+        *x->env.error = (struct fsdp_error){0};                             \
+        return other_than(x, x->engine.FUNCTION(x->sharded, how), NAME);    \
+    }
+
+NEWER(load_from, fsdp_load, "size-load-newer")
+NEWER(summon, fsdp_summon, "size-summon-newer")
+NEWER(send_values, fsdp_values, "size-values-newer")
