@@ -8,7 +8,7 @@
  */
 #include "judge/judge_internal.h"
 
-#include "record/record_copy.h"
+#include "record/record.h"
 #include "record/record_spill.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -82,7 +82,7 @@ static void add_stack(struct told *t, uint32_t rank, struct stack *s,
     char call[sizeof(s->doing) + 32] = "";
 
     stack_name(s, never);
-    make_plain(s->doing);
+    told_make_plain(s->doing);
     if (inside) {
         (void)snprintf(call, sizeof(call), ", in the wrong call %s", s->doing);
     }
