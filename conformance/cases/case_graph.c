@@ -200,16 +200,6 @@ static void draw_script(struct chance *d, struct run_case *c)
     }
 }
 
-static uint32_t one_bit_of(struct chance *d, uint32_t bits)
-{
-    uint32_t i = below(d, (uint32_t)__builtin_popcount(bits));
-
-    while (i-- > 0) {
-        bits &= bits - 1;
-    }
-    return (uint32_t)__builtin_ctz(bits);
-}
-
 /* Adds to what a size has, or takes from it. */
 static void size_with(struct run_case *c, uint64_t bit, bool has)
 {
@@ -243,10 +233,12 @@ static void draw_more(uint64_t seed, struct run_case *out)
         size_with(out, (uint64_t)1 << GRAPH_TIES, true);
     }
     if (w && axis == 0) {
-        out->frozen = one_bit_of(&d, w->freezes);
+        out->frozen =
+            workload_offer(w->freezes, below(&d, workload_offers(w->freezes)));
         untie_head(out);
     } else if (w && axis == 1) {
-        out->recompute = one_bit_of(&d, w->recomputes);
+        out->recompute = workload_offer(
+            w->recomputes, below(&d, workload_offers(w->recomputes)));
     }
     if (below(&d, 3) == 0) {
         draw_script(&d, out);

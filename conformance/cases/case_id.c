@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * case_id.c - what a case, and each value of its axes, is called; and by which
- * key cases find the unsharded run that they share. case_id_parse.c goes the
+ * key cases find the unsharded run that they share. case_check.c goes the
  * other way.
  */
 #include "cases/case.h"

@@ -31,7 +31,7 @@ double judge_seconds(const struct judge *j);
 
 bool judge_claims(const struct judge_result *r, const char *claim);
 
-/* judge_sample.c. Of the records that are sampled, how many ranks the largest
+/* judge_verdict.c. Of the records that are sampled, how many ranks the largest
  * has. */
 void judge_note_sample(struct judge_result *out, const struct record *r);
 /* Whether a sampled record lacks what the requirement puts together; the
@@ -39,7 +39,7 @@ void judge_note_sample(struct judge_result *out, const struct record *r);
 bool judge_is_unasked(struct judge_result *out, const struct requirement *q,
                       const struct record *r);
 
-/* judge_ends.c: how ranks ended. Sets v->ended and the summary's reason. */
+/* judge_verdict.c: how ranks ended. Sets v->ended and the summary's reason. */
 void judge_ends(struct judge_view *v);
 /* Whether a rank was ended by SIGKILL, which no fault of a program's brings
  * about: the system sends it when memory is short. (What the suite itself ends
@@ -82,7 +82,7 @@ int judge_timeline(const struct expect *e, const struct record_rank *r,
                    struct judge_figures *f);
 void judge_figures_release(struct judge_figures *f);
 
-/* judge_prove.c: spoils copies of the record for every item that passed; where
+/* judge.c: spoils copies of the record for every item that passed; where
  * that is not noticed the item is INCOMPLETE. NOMEM. */
 int judge_prove(struct judge *j, const struct judge_view *v,
                 struct judge_item *items);

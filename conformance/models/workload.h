@@ -128,4 +128,17 @@ struct workload {
 extern const struct workload *const workloads[];
 const struct workload *workload_find(const char *name); /* NULL: none */
 
+/* Of `recomputes` or `freezes`: how many are offered, and number i of them. */
+static inline uint32_t workload_offers(uint32_t bits)
+{
+    return (uint32_t)__builtin_popcount(bits);
+}
+static inline uint32_t workload_offer(uint32_t bits, uint32_t i)
+{
+    while (i-- > 0) {
+        bits &= bits - 1;
+    }
+    return (uint32_t)__builtin_ctz(bits);
+}
+
 #endif

@@ -105,7 +105,7 @@ int record_write_rank_text(const char *path, uint32_t rank,
                            const struct record_rank *r,
                            struct fsdp_error *error);
 
-/* record_sample.c: whether a sampled record, of which tensors have been read or
+/* record_agree.c: whether a sampled record, of which tensors have been read or
  * not, has those ranks and those values that it should have. */
 int record_sample_agrees(const char *directory, const struct record *r,
                          struct fsdp_error *error);

@@ -173,25 +173,17 @@ static void draw_ahead(struct drawer *d, struct run_case *c)
 
 /* ---- Dtypes, the scale of the loss, what is dropped, frozen, divided ---- */
 
-static uint32_t one_bit_of(struct drawer *d, uint32_t bits)
-{
-    uint32_t i = below(d, (uint32_t)__builtin_popcount(bits));
-
-    while (i-- > 0) {
-        bits &= bits - 1;
-    }
-    return (uint32_t)__builtin_ctz(bits);
-}
-
 /* Of what the workload offers; what is frozen has no recompute. */
 static void draw_sequence(struct drawer *d, struct run_case *c)
 {
     const struct workload *w = workload_find(c->workload);
 
     if (w && w->recomputes != 0 && chance_one_in(&d->chance, 3)) {
-        c->recompute = one_bit_of(d, w->recomputes);
+        c->recompute = workload_offer(w->recomputes,
+                                      below(d, workload_offers(w->recomputes)));
     } else if (w && w->freezes != 0 && chance_one_in(&d->chance, 3)) {
-        c->frozen = one_bit_of(d, w->freezes);
+        c->frozen =
+            workload_offer(w->freezes, below(d, workload_offers(w->freezes)));
     }
 }
 

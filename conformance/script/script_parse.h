@@ -10,7 +10,7 @@
 /* script_parse_pass.c: 2^E, E from -160 to 127. */
 int parse_power(struct reader *r, int32_t *out);
 
-/* script_parse_settings.c: lines up to "--". */
+/* script_reader.c: lines up to "--". */
 int parse_settings(struct reader *r);
 /* A checkpoint's letter. */
 int parse_slot(struct reader *r, uint32_t *slot);

@@ -4,7 +4,7 @@
  * full parameters and plays the ranks one after the other (claim "serial":
  * the driver sets env->rank between passes) with values in full
  * (unsharded_shard.c); every rank's gradients are kept
- * (unsharded_gradients.c) and folded (unsharded_fold.c); the optimizer makes
+ * (unsharded_gradients.c) and folded (unsharded_shard.c); the optimizer makes
  * one full step; what is saved is a copy in memory (unsharded_kept.c).
  *
  * It shares no schedule, layout table or collective with the sharded engine,

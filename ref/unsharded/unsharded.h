@@ -142,7 +142,7 @@ uint64_t unsharded_kept_bytes(const struct fsdp_sharded *s);
 int unsharded_keep_buffers(struct fsdp_sharded *s, char *to);
 int unsharded_take_buffers(struct fsdp_sharded *s, const char *from);
 
-/* unsharded_fold.c: folds what sync has closed, in order, adds it to what was
+/* unsharded_shard.c: folds what sync has closed, in order, adds it to what was
  * folded before, and forgets it. Whoever uses gradients needs all of them:
  * INVALID if some are pending. */
 int unsharded_reduce(struct fsdp_sharded *s);

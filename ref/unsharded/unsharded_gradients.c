@@ -2,7 +2,7 @@
 /*
  * unsharded_gradients.c - what each rank's passes leave behind: of each unit
  * the sum over microbatches, closed where it would be reduced, until the fold
- * (unsharded_fold.c) has taken it.
+ * (unsharded_shard.c) has taken it.
  */
 #include "unsharded.h"
 

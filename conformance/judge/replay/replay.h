@@ -64,7 +64,7 @@ void replay_hint(const struct replay_reduction *reduction, const float *got,
                  uint64_t n, struct finding *f);
 
 /* What a known mistake is called that gives exactly the n values that were got,
- * which are not all right (replay_mistakes.c); NULL: none does. */
+ * which are not all right (replay_hint.c); NULL: none does. */
 const char *replay_mistake(const struct replay_reduction *reduction,
                            const float *got, uint64_t n);
 

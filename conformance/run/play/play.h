@@ -56,6 +56,8 @@ int play_backward_step(struct driver *x, const struct script_action *a);
 int play_wrong_backward_step(struct driver *x, const struct play_wrong *how,
                              int *status);
 int play_clip(struct driver *x, const struct script_action *a);
+/* Clips that only measure, with structs of older and of newer callers. */
+int play_clip_sizes(struct driver *x);
 
 /* play_checkpoint.c: whether the script saves or loads. */
 bool play_saves(const struct driver *x);
@@ -159,13 +161,6 @@ int play_refused_by_number(struct driver *x, const char *answer,
 /* A call is refused when something has failed already: that this is not told
  * any more, an answer tells. */
 int play_late_error(struct driver *x);
-
-/* play_sizes.c: structs of older and of newer callers, where the scenario is
- * one for mistakes; what comes of them that should not, answers tell. A clip
- * that measures; the step, and shard, as they are given. */
-int play_clip_sizes(struct driver *x);
-int play_step_sizes(struct driver *x, struct fsdp_step *step);
-int play_shard_sizes(struct driver *x, const struct fsdp_options *options);
 
 /* play_wrong.c: makes the call, and notes what was answered; play_answer.c:
  * and whoever dies in it can say in which. */

@@ -6,16 +6,116 @@
  * and lies elsewhere on every rank; then by numbers of their own in each step.
  * Of clipping the norm of a step's gradients, as the engine says it, is noted
  * in bits beside the answers.
+ *
+ * In a scenario for mistakes these calls are made with structs of other sizes,
+ * too: that of an older caller, who lacks its last fields, and of a newer one,
+ * who has more behind them. None is refused for that, nothing is read that an
+ * older one lacks, and nothing that is behind. An answer tells what was
+ * refused, or came out otherwise; no answer, nothing.
  */
-#include "run/play/play.h"
-
 #include "cases/case_factors.h"
+#include "run/play/play.h"
 
 #include <fsdp/arith/bits.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Structs of other callers -------------------------------------------- */
+
+enum {
+    MORE = 64 /* bytes, of fields that nobody knows yet */
+};
+
+static int note(struct driver *x, bool good, const char *name)
+{
+    *x->env.error = (struct fsdp_error){0};
+    return good ? FSDP_OK : drive_answer_number(x, name, 0);
+}
+
+/* Measures alone. */
+static bool measures(struct driver *x, const struct fsdp_clip *clip, float want)
+{
+    float norm = NAN;
+
+    return x->engine.clip_grad_norm(x->sharded, clip, &norm) == FSDP_OK &&
+           memcmp(&norm, &want, sizeof(norm)) == 0;
+}
+
+int play_clip_sizes(struct driver *x)
+{
+    const struct fsdp_clip whole = {
+        .size = sizeof(whole), .max_norm = INFINITY, .p = 2.0f};
+    struct fsdp_clip older = whole;
+    struct {
+        struct fsdp_clip known;
+        unsigned char more[MORE];
+    } newer = {.known = whole};
+    float want = NAN;
+
+    if (x->d->c->scenario != CASE_CLIP || !x->engine.clip_grad_norm) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(x->engine.clip_grad_norm(x->sharded, &whole, &want));
+    older.size = offsetof(struct fsdp_clip, inverse_scale);
+    older.inverse_scale = -1.0f; /* no number that a caller may give */
+    newer.known.size = sizeof(newer);
+    memset(newer.more, 0xff, sizeof(newer.more));
+    FSDP_TRY(note(x, measures(x, &older, want), "size-clip-older"));
+    return note(x, measures(x, &newer.known, want), "size-clip-newer");
+}
+
+/* Whoever is refused for the size goes on with the usual one. */
+static int step_sizes(struct driver *x, struct fsdp_step *step)
+{
+    struct {
+        struct fsdp_step known;
+        unsigned char more[MORE];
+    } newer = {.known = *step};
+    int status;
+
+    if (x->d->c->scenario != CASE_MISUSE || x->serial) {
+        return x->engine.step(x->sharded, step);
+    }
+    newer.known.size = sizeof(newer);
+    memset(newer.more, 0xff, sizeof(newer.more));
+    status = x->engine.step(x->sharded, &newer.known);
+    if (status == FSDP_ERR_INVALID || status == FSDP_ERR_UNSUPPORTED) {
+        FSDP_TRY(note(x, false, "size-step-newer"));
+        return x->engine.step(x->sharded, step);
+    }
+    step->found_inf = newer.known.found_inf;
+    return status;
+}
+
+static int shard_sizes(struct driver *x, const struct fsdp_options *options)
+{
+    struct {
+        struct fsdp_options known;
+        unsigned char more[MORE];
+    } newer = {.known = *options};
+    int status;
+
+    if (x->d->c->scenario != CASE_MISUSE || x->serial) {
+        return x->engine.shard(&x->env, &x->told, x->units, options,
+                               &x->sharded);
+    }
+    newer.known.size = sizeof(newer);
+    memset(newer.more, 0xff, sizeof(newer.more));
+    status =
+        x->engine.shard(&x->env, &x->told, x->units, &newer.known, &x->sharded);
+    if (status == FSDP_ERR_INVALID || status == FSDP_ERR_UNSUPPORTED) {
+        FSDP_TRY(note(x, false, "size-options-newer"));
+        x->sharded = NULL;
+        return x->engine.shard(&x->env, &x->told, x->units, options,
+                               &x->sharded);
+    }
+    return status;
+}
+
+/* ---- Calls --------------------------------------------------------------- */
 
 enum {
     N_NUMBERS = 4 /* that a group may have of its own */
@@ -87,7 +187,7 @@ int play_shard(struct driver *x)
     } else {
         give_said(x->d->script, numbers, &options);
     }
-    status = play_shard_sizes(x, &options);
+    status = shard_sizes(x, &options);
     memset(group, 0xff, n * sizeof(*group)); /* who still reads it is wrong */
     memset(numbers, 0xff, sizeof(numbers));
     free(made);
@@ -170,7 +270,7 @@ int play_step(struct driver *x, const struct script_action *a)
 
     say_step(x, a, &said);
     drive_place(x, RACE_AT_STEP, 0);
-    FSDP_TRY(play_step_sizes(x, step));
+    FSDP_TRY(step_sizes(x, step));
     x->stepped = true;
     FSDP_TRY(take_found(x, step->found_inf));
     FSDP_TRY(play_note_moment(x, RECORD_POINT_STEP, 0));
