@@ -338,6 +338,26 @@ def write_for(task, child, path, role, rank, late, hung):
     Record(role, rank, task).write(path, an_end(how, child.stood(), message))
 
 
+def explain(task, paths):
+    """Where ranks did not all return: how the collectives that they came to
+    differ. gloo says of that what it can: that a message has another size."""
+    from check_apart import apart
+    from check_record import plain
+    records = []
+    for path in paths:
+        with open(path, encoding="ascii") as f:
+            records.append(json.load(f))
+    ends = [r["end"] for r in records if r["end"]["how"] not in
+            ("returned", "raised")]
+    why = apart(task, records) if ends else None
+    for path, record in zip(paths, records) if why else ():
+        if record["end"] in ends:
+            record["end"]["message"] = plain(
+                f"{record['end']['message'].partition(':')[0]}: {why}", 240)
+            with open(path, "w", encoding="ascii") as f:
+                json.dump(record, f)
+
+
 def run(task, out):
     context = multiprocessing.get_context("fork")
     output = os.path.join(out, "output.txt")
@@ -347,6 +367,8 @@ def run(task, out):
         for rank, (child, path) in enumerate(zip(children, paths)):
             if not os.path.exists(path):
                 write_for(task, child, path, role, rank, late, hung)
+        if role == "rank":
+            explain(task, paths)
 
     first = Child(context, output, look_at, task)
     late, _ = wait_for([first], task.timeout)

@@ -32,6 +32,8 @@ class Player:
         self.gradient, self.uses, self.several = {}, {}, {}
         self.place = "before the first step"
         self.live = lambda: 0  # bytes of whole weights
+        self.told = lambda *_: None  # of a collective, before it is made
+        self.given = set()  # what has a gradient in this step
         self.within = False
 
     @property
@@ -60,6 +62,7 @@ class Player:
         del group
         if kind != "broadcast":  # of no parameter
             self.event(kind, self.unit, DTYPES.get(dtype, "none"), n)
+            self.told(kind, self.unit, n)
 
     def spoil_input(self, t):
         """For the watcher, which adapters also use to plant faults."""
@@ -144,6 +147,7 @@ class Player:
         if not self.playing or self.evaluating:
             return
         g = g.detach()
+        self.given.add(p)
         if self.uses.get(p, 0) > 1:  # a view for each forward of its unit
             self.several[p] = self.several[p] + g if p in self.several else g
         elif p in self.gradient:
@@ -163,6 +167,8 @@ class Player:
 
     def one_pass(self, model, step, microbatch, rank, backward):
         self.at = (step, microbatch, rank)
+        if microbatch == 0:
+            self.given.clear()
         self.stand("before the model")
         batch = self.task.call("batch", step, microbatch, rank)
         seen = digest_of_any(batch)

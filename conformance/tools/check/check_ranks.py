@@ -11,6 +11,7 @@ import torch.distributed as dist
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 import check_zero
+from check_apart import Log
 from adapter_look import watch_collectives
 from check_names import BadModel, Piece, Wrap, order_of
 from check_play import Player
@@ -125,6 +126,7 @@ class Sharded:
             player.watch_unit(-1, self.model,
                               lambda: ((x.p, x.parameter) for x in rest))
         wrap.name_collectives(player)
+        player.told = Log(self.task, self.rank, wrap.units(), player).write
 
     def one_step(self, step):
         task, player = self.task, self.player
@@ -141,6 +143,14 @@ class Sharded:
         self.optimizer.zero_grad()
 
     def show_reduced(self, step):
+        for x in self.pieces:
+            g = x.parameter.grad
+            if g is not None and g.shape != x.parameter.shape:
+                name = self.record.lists["parameters"][x.p][0]
+                raise BadModel(f"gradients of {name} and others are whole, as "
+                               "they are not synchronized (no_sync), and a "
+                               "step follows: the last microbatch before it "
+                               "has to reduce")
         self.player.show("reduced", step, self.pieces, lambda x: x.gradient())
         if self.task.takes_over: # the unsharded run goes on with these
             torch.save([(x.p, x.first, x.gradient()) for x in self.pieces],

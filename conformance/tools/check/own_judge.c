@@ -50,15 +50,20 @@ static void ask(const struct own_requirement *q, struct own_set *s,
     }
 }
 
-/* Of two failures the earlier one; what is wrong before the first step has
- * step -1. */
+/* What is wrong before the first step has step -1. */
+static bool is_before(const struct own_finding *a, const struct own_finding *b)
+{
+    return a->step != b->step ? a->step < b->step : a->unsynced && !b->unsynced;
+}
+
+/* Of two failures the earlier one. */
 static void choose_first(struct own_result *r)
 {
     r->first = UINT32_MAX;
     for (uint32_t i = 0; i < own_n_requirements; i++) {
         if (r->item[i].outcome == OWN_FAIL &&
             (r->first == UINT32_MAX ||
-             r->item[i].finding.step < r->item[r->first].finding.step)) {
+             is_before(&r->item[i].finding, &r->item[r->first].finding))) {
             r->first = i;
         }
     }

@@ -142,14 +142,20 @@ static void a_damage_is_repaired(void **state)
     finish(&x);
 }
 
-/* The record of a unit that divides by 1 in place of 2. */
+/* The record of a unit that divides by 1 in place of 2; what is not reduced. */
 static void wrong_divisor(void **state)
 {
+    struct own_tensor *got;
     struct scene x;
 
     (void)state;
     read_kept(&x, "divisor");
     expect_first(&x, "own.reduced", "it is that times 2");
+    read_kept(&x, "mlp");
+    got = tensor_of(&x.s.rank[0], "reduced", 0, 0);
+    memcpy(got->value, tensor_of(&x.s.rank[0], "local-gradient", 0, 0)->value,
+           got->n_values * sizeof(got->value[0]));
+    expect_first(&x, "own.reduced", "which is this rank's own gradient");
 }
 
 static void a_local_gradient_is_named(void **state)
@@ -215,7 +221,8 @@ static void a_missing_reduction(void **state)
             }
         }
     }
-    expect_first(&x, "own.reductions", "reduced 0 times, 1 expected");
+    tensor_of(&x.s.rank[1], "local-gradient", 0, 0)->digest[0] ^= 1;
+    expect_first(&x, "own.reductions", "their synchronization is off");
 }
 
 static void a_gather_too_many(void **state)

@@ -37,7 +37,7 @@ static bool has_returned(const struct own_record *r, const char *who,
                          struct own_finding *f)
 {
     return r->end.how == OWN_RETURNED ||
-           own_fail(f, "%s %s%s%s: %.200s", who, own_how_name(r->end.how),
+           own_fail(f, "%s %s%s%s: %.239s", who, own_how_name(r->end.how),
                     r->end.place[0] ? ": " : "", r->end.place, r->end.message);
 }
 

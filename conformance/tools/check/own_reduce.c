@@ -109,6 +109,23 @@ struct part {
     float x[OWN_SAMPLES][OWN_MAX_RANKS];
 };
 
+/* Whether all is what this rank's own passes gave, and not also the mean: what
+ * other ranks gave has not come to it. */
+static bool is_own(const struct part *p, uint32_t r, uint32_t world)
+{
+    bool differs = false;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (!same_bits(p->got[i], p->x[i][r])) {
+            return false;
+        }
+        for (uint32_t k = 0; k < world; k++) {
+            differs |= !same_bits(p->got[i], p->x[i][k]);
+        }
+    }
+    return differs;
+}
+
 /* The first element that this form does not give; n: it gives all. */
 static uint32_t first_bad(const struct part *p, uint32_t world, uint32_t wire,
                           uint32_t form)
@@ -144,7 +161,7 @@ static bool collect(const struct own_set *s, const struct own_tensor *t,
 }
 
 static bool part_holds(const struct own_set *s, const struct own_tensor *t,
-                       struct own_finding *f)
+                       uint32_t r, struct own_finding *f)
 {
     const uint64_t all = s->unsharded.parameter[t->parameter].n;
     const uint32_t wire = s->unsharded.reduce;
@@ -173,6 +190,13 @@ static bool part_holds(const struct own_set *s, const struct own_tensor *t,
     want = mean(0, FORM_QUOTIENT, wire, p.x[best], s->world);
     own_value(OWN_F32, t->value[best], text[0]);
     own_value(OWN_F32, fsdp_f32_bits(want), text[1]);
+    f->unsynced = is_own(&p, r, s->world);
+    if (f->unsynced) {
+        return own_fail(f,
+                        "reduced to %s, which is this rank's own gradient; the "
+                        "mean of the ranks' is %s: " OWN_UNSYNCED,
+                        text[0], text[1]);
+    }
     for (int factor = 2; factor <= (int)s->world * 2; factor++) {
         if (want != 0.0f && same_bits(p.got[best], want * (float)factor)) {
             (void)snprintf(times, sizeof(times), ": it is that times %d",
@@ -199,7 +223,7 @@ static bool tensor_holds(const struct own_set *s, const struct own_tensor *t,
     f->step = t->step;
     f->rank = r;
     f->parameter = t->parameter;
-    if (!part_holds(s, t, f)) {
+    if (!part_holds(s, t, r, f)) {
         return false;
     }
     /* Of more ranks the unsharded run took these over. */

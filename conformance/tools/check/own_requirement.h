@@ -13,6 +13,8 @@
 struct own_finding {
     int64_t step, microbatch, rank, unit, parameter, element;
     char text[400]; /* what is wrong, and what would be right */
+    bool unsynced;  /* a step follows gradients that no rank has reduced: what
+                     * else fails in that step comes of it */
 };
 
 /* A damage: what stood there before. */
@@ -47,6 +49,11 @@ extern const struct own_requirement own_requirements[];
 extern const uint32_t own_n_requirements;
 /* Without them nothing can be compared. */
 bool own_is_basis(const struct own_requirement *q);
+
+#define OWN_UNSYNCED                                                     \
+    "a step follows, and their synchronization is off (no_sync, "        \
+    "set_requires_gradient_sync, require_backward_grad_sync); the last " \
+    "microbatch before a step has to reduce"
 
 /* No place, and a text. */
 __attribute__((format(printf, 2, 3))) bool own_fail(struct own_finding *f,

@@ -154,7 +154,7 @@ bool own_fail(struct own_finding *f, const char *format, ...)
 
 struct own_finding own_nowhere(void)
 {
-    return (struct own_finding){-1, -1, -1, -1, -1, -1, ""};
+    return (struct own_finding){-1, -1, -1, -1, -1, -1, "", false};
 }
 
 void own_damage(struct own_spoil *undo, void *at, size_t bytes)

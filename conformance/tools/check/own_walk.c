@@ -139,9 +139,10 @@ void own_count_pass(const struct own_set *s, const struct own_event *pass,
     }
 }
 
-/* Whether a rank's passes up to this one in the step gave it a gradient. */
-static bool has_gradient(const struct own_set *s, const struct own_event *pass,
-                         uint32_t parameter)
+/* Whether a rank's passes up to this one in the step gave it a gradient, of
+ * which `in` tells. */
+static bool has_gradient(const struct own_set *s, const struct own_record *in,
+                         const struct own_event *pass, uint32_t parameter)
 {
     struct own_tensor like = {.stage = "local-gradient",
                               .step = pass->step,
@@ -151,7 +152,7 @@ static bool has_gradient(const struct own_set *s, const struct own_event *pass,
     like.n = s->unsharded.parameter[parameter].n;
     for (like.microbatch = 0; like.microbatch <= pass->microbatch;
          like.microbatch++) {
-        if (own_find(&s->unsharded, &like)) {
+        if (own_find(in, &like)) {
             return true;
         }
     }
@@ -164,7 +165,7 @@ static bool is_reduced(const struct own_set *s, const struct own_unit *u,
                        const struct own_event *pass, uint32_t parameter)
 {
     return (u->fills && s->unsharded.parameter[parameter].trainable) ||
-           has_gradient(s, pass, parameter);
+           has_gradient(s, &s->unsharded, pass, parameter);
 }
 
 /* Of rows: each parameter has its own filled up to a multiple of the ranks. */
@@ -205,7 +206,7 @@ static uint64_t elements_flat(const struct own_set *s, const struct own_unit *u,
     for (uint32_t i = 0; i < u->n_parameters; i++) {
         n = (n + step - 1) / step * step +
             s->unsharded.parameter[u->parameter[i]].n;
-        any = any || has_gradient(s, pass, u->parameter[i]);
+        any = any || has_gradient(s, &s->unsharded, pass, u->parameter[i]);
     }
     return any ? (n + s->world - 1) / s->world : 0;
 }
@@ -255,6 +256,20 @@ static bool gathers_hold(const struct own_set *s, const struct own_event *pass,
     return true;
 }
 
+/* Whether the rank has a gradient that the unit was to reduce. */
+static bool has_any_gradient(const struct own_set *s,
+                             const struct own_event *pass, uint32_t u)
+{
+    const struct own_unit *unit = &s->rank[0].unit[u];
+
+    for (uint32_t i = 0; i < unit->n_parameters; i++) {
+        if (has_gradient(s, &s->rank[pass->rank], pass, unit->parameter[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool reductions_hold(const struct own_set *s,
                             const struct own_event *pass,
                             const struct own_counts *want,
@@ -271,6 +286,13 @@ static bool reductions_hold(const struct own_set *s,
             last && own_unit_elements(s, pass, u, true) > 0 ? 1 : 0;
 
         f->unit = u;
+        f->unsynced = got[u].reductions < due && has_any_gradient(s, pass, u);
+        if (f->unsynced) {
+            return own_fail(f,
+                            "reduced %u times, %u expected, and it has "
+                            "gradients: " OWN_UNSYNCED,
+                            got[u].reductions, due);
+        }
         if (got[u].reductions != due) {
             return own_fail(f, "reduced %u times, %u expected",
                             got[u].reductions, due);

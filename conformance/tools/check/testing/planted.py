@@ -23,9 +23,10 @@ PLANTED = os.environ.get("PLANTED", "nothing")
 FSDP1 = PLANTED.startswith("fsdp1-")
 PLANTED = PLANTED.removeprefix("fsdp1-")
 STEPS = 2
+COMPUTE = "f32"
 if PLANTED in ("microbatches", "bf16-microbatches"):
     MICROBATCHES = 3
-if PLANTED in ("bf16", "bf16-both", "bf16-microbatches"):
+if PLANTED in ("bf16", "bf16-both", "bf16-microbatches", "bf16-never-synced"):
     COMPUTE = "bf16"
 if PLANTED in ("bf16-both", "reduce-bf16"):
     REDUCE = "bf16"
@@ -100,7 +101,20 @@ def batch(step, microbatch, rank):
     return tokens
 
 
+def switch_sync_off(model):
+    """As if each pass were one of several, and none the last."""
+    for module in model.modules():
+        if hasattr(module, "set_requires_gradient_sync"):
+            module.set_requires_gradient_sync(False)
+        if hasattr(module, "require_backward_grad_sync"):
+            module.require_backward_grad_sync = False
+        if isinstance(module, Fsdp):
+            module._sync_gradients = False
+
+
 def loss(model, batch):
+    if PLANTED.endswith("never-synced"):
+        switch_sync_off(model)
     with torch.autocast("cpu", dtype=torch.bfloat16,
                         enabled=PLANTED == "autocast"):
         logits = model(batch[:, :-1])
@@ -138,11 +152,11 @@ def shard(model):
     if PLANTED == "reduce-bf16":
         policy = {"mp_policy": MixedPrecisionPolicy(
             reduce_dtype=torch.bfloat16)}
-    if PLANTED in ("bf16", "bf16-both", "bf16-microbatches"):
+    if COMPUTE == "bf16":
         reduce = torch.bfloat16 if PLANTED == "bf16-both" else torch.float32
         policy = {"mp_policy": MixedPrecisionPolicy(
             param_dtype=torch.bfloat16, reduce_dtype=reduce)}
-    if PLANTED == "ddp":
+    if PLANTED.startswith("ddp"):
         return torch.nn.parallel.DistributedDataParallel(model)
     if PLANTED == "untied":
         model.head.weight = torch.nn.Parameter(
@@ -156,7 +170,7 @@ def shard(model):
             model.norm.bias += 0.5
     if PLANTED == "buffer-cast":
         model.scale = model.scale.to(torch.bfloat16).to(torch.float32)
-    for inner in model.inner[:1 if PLANTED.startswith("expert") else 2]:
+    for inner in model.inner[:1 if PLANTED in ("expert", "expert-forgotten") else 2]:
         fully_shard(inner, **policy)
     if PLANTED != "forgotten":
         fully_shard(model, **policy)
