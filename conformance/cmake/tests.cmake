@@ -548,6 +548,12 @@ foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
     set_tests_properties(fixtures.records.${engine} PROPERTIES
         LABELS conformance TIMEOUT 300)
 endforeach()
+# How they are kept: with fixtures/bad, at most 5 MB more than was kept of losses
+# and collectives alone.
+add_test(NAME results.kept COMMAND ${here}/tools/adapters/kept --check
+    ${fixtures}/records 14800000)
+add_test(NAME results.kept-self-test COMMAND ${here}/tools/adapters/kept
+    --self-test)
 # Their bundles, and the page that is made of them.
 add_test(NAME results.page COMMAND ${here}/tools/adapters/results_page
     $<TARGET_FILE:fsdp-cts> --check)
@@ -560,8 +566,9 @@ add_test(NAME results.faults COMMAND ${here}/tools/adapters/faults_page
     $<TARGET_FILE:fsdp-cts> --check)
 add_test(NAME results.bad COMMAND ${here}/tools/adapters/faults_page
     $<TARGET_FILE:fsdp-cts> --check --bad)
-set_tests_properties(results.page results.capabilities results.releases results.faults results.bad
-    PROPERTIES LABELS conformance TIMEOUT 300)
+set_tests_properties(results.kept results.kept-self-test results.page
+    results.capabilities results.releases results.faults results.bad PROPERTIES
+    LABELS conformance TIMEOUT 300)
 add_test(NAME releases.stand-ins
     COMMAND ${here}/tools/adapters/releases/stand_ins_test.sh)
 set_tests_properties(releases.stand-ins PROPERTIES LABELS conformance
