@@ -266,6 +266,19 @@ foreach(row memory.pytorch_fsdp2 memory.pytorch_fsdp1 memory.fairscale_fsdp
         LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77)
 endforeach()
 
+# Others that are wrong in one thing that they claim: played, and kept.
+foreach(engine pytorch_fsdp2 pytorch_fsdp1 fairscale_fsdp deepspeed_zero3)
+    add_test(NAME results.planted.${engine}
+        COMMAND ${here}/tools/adapters/planted_test.sh
+            $<TARGET_FILE:fsdp-cts> ${engine})
+    add_test(NAME results.planted-kept.${engine}
+        COMMAND ${here}/tools/adapters/planted_test.sh
+            $<TARGET_FILE:fsdp-cts> ${engine} --kept)
+    set_tests_properties(results.planted.${engine}
+        results.planted-kept.${engine} PROPERTIES LABELS conformance
+        TIMEOUT 900 SKIP_RETURN_CODE 77)
+endforeach()
+
 # Ranks that torchrun starts, also on two hosts.
 add_test(NAME results.torchrun
     COMMAND ${here}/tools/adapters/torchrun_test.sh $<TARGET_FILE:fsdp-cts>)
@@ -551,6 +564,12 @@ foreach(engine pytorch-fsdp2 pytorch-fsdp1 pytorch-ddp fairscale-fsdp
     set_tests_properties(fixtures.records.${engine} PROPERTIES
         LABELS conformance TIMEOUT 300)
 endforeach()
+# How they are kept: with fixtures/bad, at most 5 MB more than was kept of losses
+# and collectives alone.
+add_test(NAME results.kept COMMAND ${here}/tools/adapters/kept --check
+    ${fixtures}/records 14800000)
+add_test(NAME results.kept-self-test COMMAND ${here}/tools/adapters/kept
+    --self-test)
 # Their bundles, and the page that is made of them.
 add_test(NAME results.page COMMAND ${here}/tools/adapters/results_page
     $<TARGET_FILE:fsdp-cts> --check)
@@ -563,8 +582,9 @@ add_test(NAME results.faults COMMAND ${here}/tools/adapters/faults_page
     $<TARGET_FILE:fsdp-cts> --check)
 add_test(NAME results.bad COMMAND ${here}/tools/adapters/faults_page
     $<TARGET_FILE:fsdp-cts> --check --bad)
-set_tests_properties(results.page results.capabilities results.releases results.faults results.bad
-    PROPERTIES LABELS conformance TIMEOUT 300)
+set_tests_properties(results.kept results.kept-self-test results.page
+    results.capabilities results.releases results.faults results.bad PROPERTIES
+    LABELS conformance TIMEOUT 300)
 add_test(NAME releases.stand-ins
     COMMAND ${here}/tools/adapters/releases/stand_ins_test.sh)
 set_tests_properties(releases.stand-ins PROPERTIES LABELS conformance

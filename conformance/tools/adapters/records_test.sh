@@ -7,7 +7,7 @@
 # and no less; SHA256SUMS says that the records are those of the run.
 #
 # usage: records_test.sh FSDP-CTS FOLDER [--write]
-# --write: writes both files from what is found.
+# --write: writes both files from what is found; `kept --pack` packs what is new.
 set -euo pipefail
 
 cts=$(realpath "$1")
@@ -18,11 +18,12 @@ trap 'rm -rf "$folder"' EXIT
 
 sums()
 {
-    (cd "$records" && find . -mindepth 2 -type f | LC_ALL=C sort |
+    (cd "$folder/records" && find . -mindepth 2 -type f | LC_ALL=C sort |
         xargs sha256sum)
 }
 
-cases=$(cd "$records" && printf '%s\n' */case.json | sed 's|/.*||' |
+"$(dirname "${BASH_SOURCE[0]}")/kept" "$records" "$folder/records"
+cases=$(cd "$folder/records" && printf '%s\n' */case.json | sed 's|/.*||' |
     paste -sd,)
 if [ "$write" = --write ]; then
     sums >"$records/SHA256SUMS"
@@ -31,7 +32,6 @@ elif ! sums | diff "$records/SHA256SUMS" - >"$folder/diff"; then
     cat "$folder/diff"
     exit 1
 fi
-cp -r "$records" "$folder/records"
 "$cts" run --engine ref --case "$cases" --record-only --quiet \
     --records "$folder/own"
 cp -r "$folder/own/baseline" "$folder/records/baseline"
