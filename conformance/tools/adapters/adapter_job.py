@@ -153,7 +153,9 @@ class Case:
         return self.parameters[parameter].get("ignored", False)
 
     def group_of(self, parameter):
-        return self.groups["of"][parameter] if self.groups else 0
+        """What is tied is in that of its original."""
+        return self.groups["of"][self.original(parameter)] if self.groups \
+            else 0
 
     @property
     def n_groups(self):

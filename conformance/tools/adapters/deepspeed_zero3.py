@@ -320,7 +320,8 @@ class Zero3(Engine):
 
     def shard(self, life, plain):
         case = life.case
-        samples = next(iter(case.batch(0, 0, life.rank).values())).shape[0]
+        samples = next((values.shape[0] for values in
+                        case.batch(0, 0, life.rank).values()), 1)
         keep = life.fault == "no-reshard"
         universal = self.through > 0 or case.scenario == "resume-full"
         passes = 1 if life.scripted else len(case.sync)

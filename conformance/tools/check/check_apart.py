@@ -72,5 +72,6 @@ def apart(task, rank_records):
                             "have to use it, or call "
                             "set_reduce_scatter_unused_params(True)")
             return (f"rank {one} comes to {said(first)}, rank {r} to "
-                    f"{said(row)}: all ranks have to call the same units")
+                    f"{said(row)}: all ranks have to call the same units, and "
+                    "reduce in the same passes")
     return None

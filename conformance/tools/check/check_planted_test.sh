@@ -29,6 +29,7 @@ planted ddp 0 'under ddp'
 planted expert 0 CONFORMANT
 planted expert-forgotten 1 'rank 1 has no gradient of inner.1.0.weight and 3 more, rank 0 has: all have to use it, or call set_reduce_scatter_unused_params(True)'
 planted expert-unit 1 ': all ranks have to call the same units'
+planted one-never-synced 1 ', and reduce in the same passes'
 planted never-synced 1 'Look first at own.reductions:'
 planted bf16-never-synced 1 'Look first at own.reductions:'
 planted ddp-never-synced 1 "which is this rank's own gradient"
@@ -108,4 +109,4 @@ planted raises 1 'own.completes: rank 1 raised: step 0, microbatch 0, forward, i
 planted killed 1 'own.completes: rank 1 signalled: step 0, microbatch 0, forward, in inner.0.3: signal 9 (SIGKILL)'
 planted hangs 1 'own.completes: rank 1 hung: step 0, microbatch 0, forward, in inner.0.3: no end after' --timeout 60
 
-finish "$([ "$only" = '  ' ] && echo 80 || echo 1)"
+finish "$([ "$only" = '  ' ] && echo 81 || echo 1)"
