@@ -113,6 +113,12 @@ int checkpoint_choose(const char *directory, int *fd,
 /* The highest number that a checkpoint there has, complete or not; 0: none. */
 uint64_t checkpoint_newest(const char *directory);
 
+/* checkpoint_table.c: the order of names, whose addresses these are; and those
+ * of a table, ascending. The array is the caller's to free; NULL: no memory. */
+int checkpoint_compare_names(const void *a, const void *b);
+const char **checkpoint_sorted_names(const struct checkpoint_table *table,
+                                     uint32_t *n);
+
 /* ---- checkpoint_full.c: the files of the full form ---- */
 
 struct checkpoint_full_file {

@@ -170,7 +170,7 @@ void checkpoint_unit_name(const struct fsdp_model *model,
                    k ? "optim." : "", u, (unsigned long long)h, k);
 }
 
-static int compare_name(const void *a, const void *b)
+int checkpoint_compare_names(const void *a, const void *b)
 {
     const char *const *left = a;
     const char *const *right = b;
@@ -178,22 +178,33 @@ static int compare_name(const void *a, const void *b)
     return strcmp(*left, *right);
 }
 
+const char **checkpoint_sorted_names(const struct checkpoint_table *table,
+                                     uint32_t *n)
+{
+    const char **name = calloc(table->n + (size_t)1, sizeof(*name));
+
+    *n = 0;
+    for (uint32_t i = 0; name && i < table->n; i++) {
+        if (table->entry[i].name) {
+            name[(*n)++] = table->entry[i].name;
+        }
+    }
+    if (name) {
+        qsort(name, *n, sizeof(*name), checkpoint_compare_names);
+    }
+    return name;
+}
+
 /* A parameter may be called as another one's state is, or as a buffer. */
 static int check_unique(const struct checkpoint_table *table, char *why)
 {
-    const char **name = calloc(table->n + (size_t)1, sizeof(*name));
-    uint32_t n = 0;
+    uint32_t n;
+    const char **name = checkpoint_sorted_names(table, &n);
     int status = FSDP_OK;
 
     if (!name) {
         return checkpoint_no_memory(why);
     }
-    for (uint32_t i = 0; i < table->n; i++) {
-        if (table->entry[i].name) {
-            name[n++] = table->entry[i].name;
-        }
-    }
-    qsort(name, n, sizeof(*name), compare_name);
     for (uint32_t i = 1; i < n && status == FSDP_OK; i++) {
         if (strcmp(name[i - 1], name[i]) == 0) {
             status =

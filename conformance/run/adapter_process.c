@@ -5,6 +5,7 @@
  */
 #include "run/adapter_process.h"
 
+#include "run/process/orphans.h"
 #include "run/supervise.h"
 
 #include <errno.h>
@@ -80,15 +81,6 @@ static void become(const struct adapter_process *p, pid_t parent)
     _exit(127);
 }
 
-/* All of the group, also what its leader left behind: that becomes ours
- * (supervise_catch_signals). */
-static void end_group(pid_t group)
-{
-    kill(-group, SIGKILL);
-    while (waitpid(-group, NULL, 0) > 0 || errno == EINTR) {
-    }
-}
-
 static int64_t now_ms(void)
 {
     struct timespec t;
@@ -154,7 +146,7 @@ int adapter_process_run(struct adapter_process *p, struct fsdp_error *error)
             usleep(20000);
         }
     }
-    end_group(pid);
+    orphans_end_group(pid);
     if (supervise_interrupted()) {
         error->status = FSDP_ERR_ABORTED;
         (void)snprintf(error->message, sizeof(error->message), "interrupted");

@@ -5,6 +5,7 @@
  */
 #include "run/supervise_worker.h"
 #include "checkpoint/folder_erase.h"
+#include "run/process/orphans.h"
 #include "run/worker/case_record.h"
 #include "run/worker/worker.h"
 
@@ -113,15 +114,6 @@ static void shoot(const struct supervised *w)
     kill(-w->pid, SIGKILL);
 }
 
-/* Ends what a worker left behind. It becomes ours when its parent dies
- * (supervise_catch_signals), so nothing of it runs on when this returns. */
-static void end_group(pid_t group)
-{
-    kill(-group, SIGKILL);
-    while (waitpid(-group, NULL, 0) > 0 || errno == EINTR) {
-    }
-}
-
 static void close_end(int *fd)
 {
     if (*fd >= 0) {
@@ -182,7 +174,7 @@ int supervised_end(struct supervised *w, const struct supervise_engine *engine,
     int status = FSDP_OK;
 
     supervised_close(w);
-    end_group(w->pid);
+    orphans_end_group(w->pid);
     w->pid = 0;
     if (w->refused.status != FSDP_OK ||
         (w->next < w->n && !w->in_case && w->next == w->started)) {
@@ -262,7 +254,7 @@ void supervised_kill(struct supervised *w)
         usleep(2000);
     }
     supervised_close(w);
-    end_group(w->pid);
+    orphans_end_group(w->pid);
     w->pid = 0;
     folder_erase(w->folder);
 }

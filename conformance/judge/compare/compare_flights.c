@@ -36,12 +36,6 @@ static bool find_spot(const struct expect *e, uint32_t position,
     return true;
 }
 
-static bool is_pre(uint32_t point)
-{
-    return point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD ||
-           point == FSDP_PRE_RECOMPUTE;
-}
-
 static bool is_backward(uint32_t point)
 {
     return point != FSDP_PRE_FORWARD && point != FSDP_POST_FORWARD;
@@ -56,12 +50,12 @@ static bool computes(const struct expect *e, uint32_t i)
     uint64_t u = e->units->unit_of_module[q->module[i]];
 
     if (u < e->units->n_units && e->unit[u].numel == 0) {
-        return is_pre(q->point[i]);
+        return expect_is_pre(q->point[i]);
     }
 
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
         if (e->model->parameter_module[p] == q->module[i]) {
-            return is_pre(q->point[i]);
+            return expect_is_pre(q->point[i]);
         }
     }
     return false;
@@ -100,7 +94,7 @@ static uint32_t opening(const struct expect *e, uint32_t j, uint32_t end,
     const struct fsdp_sequence *q = sequence_of(e);
     uint32_t n = 0;
 
-    for (uint32_t u = 0; u < end && is_pre(q->point[j]); u++) {
+    for (uint32_t u = 0; u < end && expect_is_pre(q->point[j]); u++) {
         bool opens = u != unit && expect_is_of(e, q->module[j], u);
 
         for (uint32_t i = j;
@@ -136,7 +130,8 @@ bool flights_gather(const struct expect *e, const struct record_flight *x,
         return false;
     }
     for (j = s.i; j < q->n; j++) {
-        if (is_pre(q->point[j]) && expect_is_of(e, q->module[j], x->unit)) {
+        if (expect_is_pre(q->point[j]) &&
+            expect_is_of(e, q->module[j], x->unit)) {
             break;
         }
     }
@@ -174,8 +169,8 @@ bool flights_way(const struct expect *e, const struct record_flight *x,
         return false;
     }
     j = s.i;
-    while (j < q->n &&
-           !(is_pre(q->point[j]) && expect_is_of(e, q->module[j], x->unit))) {
+    while (j < q->n && !(expect_is_pre(q->point[j]) &&
+                         expect_is_of(e, q->module[j], x->unit))) {
         j++;
     }
     if (j == q->n) {

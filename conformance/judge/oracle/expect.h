@@ -215,6 +215,8 @@ void expect_release(struct expect *e); /* any state */
  * the flat parameter. */
 uint64_t expect_place(const struct expect *e, uint32_t p, uint64_t i);
 
+/* Whether a point is one before a module computes. */
+bool expect_is_pre(uint32_t point);
 /* Whether module m's points are those of unit u: its unit, or one that owns a
  * parameter of it. */
 bool expect_is_of(const struct expect *e, uint32_t module, uint32_t u);

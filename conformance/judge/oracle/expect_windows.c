@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-static bool is_pre(uint32_t point)
+bool expect_is_pre(uint32_t point)
 {
     return point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD ||
            point == FSDP_PRE_RECOMPUTE;
@@ -43,7 +43,7 @@ static int mark_phase(const struct expect *e, const struct fsdp_sequence *s,
             continue;
         }
         if (last[u] == UINT32_MAX) {
-            if (!is_pre(s->point[stop[i].point])) {
+            if (!expect_is_pre(s->point[stop[i].point])) {
                 return FSDP_ERR_INVALID;
             }
             stop[i].flags |= EXPECT_OPENS;
@@ -54,7 +54,7 @@ static int mark_phase(const struct expect *e, const struct fsdp_sequence *s,
         if (last[u] == UINT32_MAX) {
             continue;
         }
-        if (is_pre(s->point[stop[last[u]].point])) {
+        if (expect_is_pre(s->point[stop[last[u]].point])) {
             return FSDP_ERR_INVALID;
         }
         stop[last[u]].flags |= EXPECT_CLOSES;

@@ -4,6 +4,7 @@
  * it can be read on any page; who prefers dark gets dark.
  */
 #include "judge/report/picture_frame.h"
+#include "judge/oracle/expect.h"
 #include "judge/report/markup.h"
 
 #include <string.h>
@@ -144,12 +145,6 @@ static void put_if_it_fits(const struct picture *p, double from, double columns,
     }
 }
 
-static bool is_pre(uint32_t point)
-{
-    return point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD ||
-           point == FSDP_PRE_RECOMPUTE;
-}
-
 /* 0: between passes; then forward, backward, and what the optimizer does. */
 static uint32_t pass_of(uint32_t point)
 {
@@ -200,7 +195,7 @@ void picture_modules(const struct picture *p, double y)
         const struct record_moment *pre = &p->moment[i];
         const struct record_moment *post = &p->moment[i + 1];
 
-        if (is_pre(pre->point) && post->point == pre->point + 1 &&
+        if (expect_is_pre(pre->point) && post->point == pre->point + 1 &&
             post->module == pre->module) {
             picture_box(p, "module", i, 2, y + 14, 22);
             put_if_it_fits(p, i, 2, y + 29,

@@ -62,3 +62,10 @@ void orphans_end(void)
         }
     }
 }
+
+void orphans_end_group(pid_t group)
+{
+    kill(-group, SIGKILL);
+    while (waitpid(-group, NULL, 0) > 0 || errno == EINTR) {
+    }
+}

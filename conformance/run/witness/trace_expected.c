@@ -5,12 +5,6 @@
 
 #include <stdlib.h>
 
-static bool is_pre(uint32_t point)
-{
-    return point == FSDP_PRE_FORWARD || point == FSDP_PRE_BACKWARD ||
-           point == FSDP_PRE_RECOMPUTE;
-}
-
 static bool is_of_module(const struct trace_mark_made *m)
 {
     return !m->is_live && m->point >= FSDP_PRE_FORWARD &&
@@ -25,7 +19,7 @@ static void put_modules(const struct trace_marks *m, const struct expect *e,
         const struct trace_mark_made *pre = &m->mark[i];
         uint32_t k = i + 1;
 
-        if (!is_of_module(pre) || !is_pre(pre->point) ||
+        if (!is_of_module(pre) || !expect_is_pre(pre->point) ||
             pre->module >= e->model->n_modules) {
             continue;
         }
