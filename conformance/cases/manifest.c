@@ -24,7 +24,7 @@
 
 const uint32_t manifest_count = 1154;
 const char manifest_sha256[] =
-    "5eed6e9dc35f028c4b76bc530eb45a4b4fd2ff7c38b6aefcf6ce8bb19eede864";
+    "c0c7013818bdc45c0d27006e9dcd181f4b1e7e4818b0654152b9284ae58d803c";
 
 __asm__(".section .rodata\n"
         ".global fsdp_cts_cases\n"
