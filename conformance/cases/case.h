@@ -291,6 +291,7 @@ struct case_list {
     struct run_case *c;
     uint32_t n;
 };
+bool case_list_has(const struct case_list *list, const struct run_case *c);
 /* A case that the list has already is not added again. NOMEM. */
 int case_list_add(struct case_list *list, const struct run_case *c);
 /* The cases of a text that has an id a line, among empty lines and comments,

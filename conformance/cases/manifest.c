@@ -106,14 +106,22 @@ static int add_id(const struct case_lines *lines, const char *id,
     return FSDP_OK;
 }
 
-int case_list_add(struct case_list *list, const struct run_case *c)
+bool case_list_has(const struct case_list *list, const struct run_case *c)
 {
     for (uint32_t i = 0; i < list->n; i++) {
         /* Cases are zeroed before they are filled, and have no padding.
          * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-*) */
         if (memcmp(&list->c[i], c, sizeof(*c)) == 0) {
-            return FSDP_OK;
+            return true;
         }
+    }
+    return false;
+}
+
+int case_list_add(struct case_list *list, const struct run_case *c)
+{
+    if (case_list_has(list, c)) {
+        return FSDP_OK;
     }
     if ((list->n & (list->n - 1)) == 0) { /* full at every power of two */
         const size_t room = list->n == 0 ? 1 : (size_t)list->n * 2;

@@ -256,6 +256,9 @@ int judge_place_like(struct judge_result *r, const struct judge_result *like);
  */
 int judge_compare_causes(const struct judge_result *r, uint32_t c, uint32_t q,
                          uint32_t d, uint32_t p);
+/* Whether the engine claims this. */
+bool judge_claims(const struct judge_result *r, const char *claim);
+
 /* The failure to look at first, a MUST before any SHOULD; false: there is
  * none. */
 bool judge_first_cause(const struct judge_result *r, uint32_t *c, uint32_t *q);

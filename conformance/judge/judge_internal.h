@@ -29,8 +29,6 @@ struct judge_view {
  * system, and a check may take less. */
 double judge_seconds(const struct judge *j);
 
-bool judge_claims(const struct judge_result *r, const char *claim);
-
 /* judge_verdict.c. Of the records that are sampled, how many ranks the largest
  * has. */
 void judge_note_sample(struct judge_result *out, const struct record *r);

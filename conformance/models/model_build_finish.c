@@ -24,8 +24,10 @@ static uint32_t next_child(uint32_t n, const int32_t *parent, int32_t of,
     return m;
 }
 
-void model_sequence_forward(uint32_t n, const int32_t *parent, uint32_t *point,
-                            uint32_t *module)
+/* Writes the 2 * n points of a forward pass, depth first; children in the
+ * order of their numbers. Parents have smaller numbers than children. */
+static void walk_forward(uint32_t n, const int32_t *parent, uint32_t *point,
+                         uint32_t *module)
 {
     int32_t at = 0;    /* the module that is open */
     int32_t done = -1; /* its child that was closed last */
@@ -49,7 +51,9 @@ void model_sequence_forward(uint32_t n, const int32_t *parent, uint32_t *point,
     }
 }
 
-void model_sequence_mirror(uint32_t n, uint32_t *point, uint32_t *module)
+/* Behind the n forward points writes the n points of their backward: the
+ * same in reverse, where a POST_FORWARD becomes a PRE_BACKWARD. */
+static void walk_mirror(uint32_t n, uint32_t *point, uint32_t *module)
 {
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t from = n - 1 - i;
@@ -76,14 +80,27 @@ static uint32_t add_recompute(uint32_t n, const uint32_t *checkpoint,
     return at;
 }
 
-uint32_t model_sequence_recompute(uint32_t n, const int32_t *parent,
-                                  const uint32_t *checkpoint, uint32_t *point,
-                                  uint32_t *module)
+/*
+ * Writes the training pass of a tree in which checkpoints are recomputed, and
+ * returns how many points it has: at most 6 * n. checkpoint[m] is the
+ * checkpoint of module m; 0: its own activations are kept. The forward points
+ * of a checkpoint's modules come again, as those of a recompute, before the
+ * first backward point of any of them. So modules b.x and b.y, in one
+ * checkpoint without the module b above them, are recomputed inside b's
+ * backward; and with b, before it:
+ *
+ *     PRE_BACKWARD b, recompute x, recompute y, backward y, backward x, ...
+ *     PRE_RECOMPUTE b, recompute x, recompute y, POST_RECOMPUTE b,
+ *         PRE_BACKWARD b, backward y, backward x, ...
+ */
+static uint32_t walk_recomputed(uint32_t n, const int32_t *parent,
+                                const uint32_t *checkpoint, uint32_t *point,
+                                uint32_t *module)
 {
     uint32_t at = 2 * n;
     uint32_t done = 0; /* checkpoints are met from the last to the first */
 
-    model_sequence_forward(n, parent, point, module);
+    walk_forward(n, parent, point, module);
     for (uint32_t i = 2 * n; i-- > 0;) {
         const uint32_t m = module[i];
 
@@ -274,9 +291,8 @@ int model_build_recompute(struct model_build *b, const uint32_t *checkpoint)
         parent[i++] = m->owner;
     }
     return model_build_sequence(
-        b, "train",
-        model_sequence_recompute(n, parent, checkpoint, point, module), point,
-        module);
+        b, "train", walk_recomputed(n, parent, checkpoint, point, module),
+        point, module);
 }
 
 /* Whether a module (-1: any) has a parameter that is frozen, or one that is
@@ -349,9 +365,9 @@ static int build_derived(struct model_build *b, const int32_t *parent)
         }
         FSDP_TRY(build_store(b, slot, train ? "train" : "eval", points, &point,
                              &module));
-        model_sequence_forward(n, parent, point, module);
+        walk_forward(n, parent, point, module);
         if (train) {
-            model_sequence_mirror(2 * n, point, module);
+            walk_mirror(2 * n, point, module);
             points = leave_out_frozen(b, points, point, module);
             FSDP_TRY(build_cut(b, slot, points));
         }

@@ -7,7 +7,6 @@
 #include "judge/compare/compare_checks.h"
 #include "judge/replay/bounds.h"
 #include "judge/replay/replay.h"
-#include "judge/replay/replay_clip.h"
 
 #include <fsdp/arith/bits.h>
 

@@ -93,26 +93,6 @@ int HOST_NAME(host_linear_loss)(const struct fsdp_op *op, struct workspace *ws)
     return FSDP_OK;
 }
 
-/* lanes(c; acc + x) */
-static float lanes_sum(const float *x, uint64_t n)
-{
-    uint64_t whole = lanes_whole(n);
-    struct lanes acc = {0};
-    float lane[LANES];
-
-    for (uint64_t c = 0; c < whole; c += LANES) {
-        HOST_UNROLL
-        for (int v = 0; v < LANES_VECS; v++) {
-            lanes_add(&acc, v, vec_load(x + c + (uint64_t)v * VEC_WIDTH));
-        }
-    }
-    lanes_store(&acc, lane);
-    for (uint64_t c = whole; c < n; c++) {
-        lane[c - whole] = lane[c - whole] + x[c];
-    }
-    return lanes_fold(lane);
-}
-
 /* dx may be x. Taking 0 from all places but one is left out: it changes no
  * number. */
 static float cross_entropy_row(const float *x, uint64_t n, uint64_t id,

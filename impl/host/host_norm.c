@@ -7,25 +7,6 @@
 
 #include <fsdp/arith/rsqrt.h>
 
-static float row_mean(const float *x, uint64_t n)
-{
-    uint64_t whole = lanes_whole(n);
-    struct lanes acc = {0};
-    float lane[LANES];
-
-    for (uint64_t c = 0; c < whole; c += LANES) {
-        HOST_UNROLL
-        for (int v = 0; v < LANES_VECS; v++) {
-            lanes_add(&acc, v, vec_load(x + c + (uint64_t)v * VEC_WIDTH));
-        }
-    }
-    lanes_store(&acc, lane);
-    for (uint64_t c = whole; c < n; c++) {
-        lane[c - whole] = lane[c - whole] + x[c];
-    }
-    return lanes_fold(lane) / (float)n;
-}
-
 static float row_variance(const float *x, float mean, uint64_t n)
 {
     uint64_t whole = lanes_whole(n);
@@ -60,7 +41,7 @@ int HOST_NAME(host_norm)(const struct fsdp_op *op, struct workspace *ws)
     for (uint64_t row = 0; row < op->dim[0]; row++) {
         const float *restrict x = (const float *)op->in[0].p + row * n;
         float *restrict y = (float *)op->out[0].p + row * n;
-        float mean = row_mean(x, n);
+        float mean = lanes_sum(x, n) / (float)n;
         float r = fsdp_rsqrtf(row_variance(x, mean, n) + op->f[0]);
 
         for (uint64_t c = 0; c < n; c++) {

@@ -56,4 +56,24 @@ HOST_INLINE float lanes_fold(float lane[LANES])
     return lane[0];
 }
 
+/* lanes(c; acc + x): the sum of n numbers. */
+HOST_INLINE float lanes_sum(const float *x, uint64_t n)
+{
+    uint64_t whole = lanes_whole(n);
+    struct lanes acc = {0};
+    float lane[LANES];
+
+    for (uint64_t c = 0; c < whole; c += LANES) {
+        HOST_UNROLL
+        for (int v = 0; v < LANES_VECS; v++) {
+            lanes_add(&acc, v, vec_load(x + c + (uint64_t)v * VEC_WIDTH));
+        }
+    }
+    lanes_store(&acc, lane);
+    for (uint64_t c = whole; c < n; c++) {
+        lane[c - whole] = lane[c - whole] + x[c];
+    }
+    return lanes_fold(lane);
+}
+
 #endif

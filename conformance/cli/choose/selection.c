@@ -4,7 +4,6 @@
  */
 #include "cli/choose/selection.h"
 #include "cases/case_graph.h"
-#include "cli/choose/selection_cover.h"
 #include "cli/choose/selection_script.h"
 #include "cli/line/near.h"
 
@@ -214,18 +213,6 @@ static void keep_shard(const struct arguments *a, struct case_list *list)
     list->n = n;
 }
 
-static bool has_case(const struct case_list *list, const struct run_case *c)
-{
-    for (uint32_t i = 0; i < list->n; i++) {
-        /* Cases are zeroed before they are filled, and have no padding.
-         * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-*) */
-        if (memcmp(&list->c[i], c, sizeof(*c)) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void selection_only_shards(struct case_list *list)
 {
     const uint32_t n = list->n;
@@ -235,11 +222,116 @@ void selection_only_shards(struct case_list *list)
         struct run_case c;
 
         case_sharded(&list->c[i], &c);
-        if (!has_case(list, &c)) {
+        if (!case_list_has(list, &c)) {
             list->c[list->n++] = c;
         }
     }
 }
+
+/* ---- A cover ------------------------------------------------------------ */
+
+/*
+ * As few cases as still have each part of the ids, between the points: of
+ * mlp.a.k2.sgd, mlp.a.k2.adamw and mlp.b.k2.adamw the second can go: its parts
+ * are in the two others. A sanitizer wants each path once, and not each
+ * combination.
+ */
+
+/* An id, cut at its points: each part ends with a 0. */
+struct cut_id {
+    char text[CASE_ID_BYTES];
+    uint32_t n_parts;
+};
+
+struct seen_parts {
+    const char **part; /* into texts */
+    uint32_t n;
+};
+
+static void cut_id(const struct run_case *c, struct cut_id *out)
+{
+    case_id(c, out->text);
+    out->n_parts = 1;
+    for (char *point = strchr(out->text, '.'); point;
+         point = strchr(point + 1, '.')) {
+        *point = '\0';
+        out->n_parts++;
+    }
+}
+
+static bool has_part(const struct seen_parts *s, const char *part)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (strcmp(s->part[i], part) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds an id's parts; whether one of them was not there. */
+static bool add_parts(struct seen_parts *s, const struct cut_id *id)
+{
+    const char *part = id->text;
+    const uint32_t before = s->n;
+
+    for (uint32_t i = 0; i < id->n_parts; i++) {
+        if (!has_part(s, part)) {
+            s->part[s->n++] = part;
+        }
+        part += strlen(part) + 1;
+    }
+    return s->n > before;
+}
+
+/* The ids of most parts have the most to give, and choose first. */
+static void choose_cover(const struct cut_id *id, uint32_t n,
+                         struct seen_parts *s, bool *kept)
+{
+    for (uint32_t parts = CASE_ID_BYTES; parts > 0; parts--) {
+        for (uint32_t i = 0; i < n; i++) {
+            if (id[i].n_parts == parts) {
+                kept[i] = add_parts(s, &id[i]);
+            }
+        }
+    }
+}
+
+/* Of a list that has cases keeps, in their order, some whose ids have all parts
+ * that the ids of the list have; each that is kept has one that those chosen
+ * before it lack. FSDP_OK, or FSDP_ERR_NOMEM: the list is as before. */
+static int cover(struct case_list *list)
+{
+    const uint32_t n = list->n;
+    struct cut_id *id = calloc(n, sizeof(*id));
+    bool *kept = calloc(n, sizeof(*kept));
+    struct seen_parts s = {NULL, 0};
+    size_t parts = 0;
+    int status = FSDP_ERR_NOMEM;
+
+    for (uint32_t i = 0; id && i < n; i++) {
+        cut_id(&list->c[i], &id[i]);
+        parts += id[i].n_parts;
+    }
+    s.part = malloc(parts * sizeof(*s.part));
+    if (id && kept && s.part) {
+        choose_cover(id, n, &s, kept);
+        list->n = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            if (kept[i]) {
+                list->c[list->n++] = list->c[i];
+            }
+        }
+        status = FSDP_OK;
+    }
+    free(s.part);
+    free(kept);
+    free(id);
+    return status;
+}
+
+/* ---- What is asked for ----------------------------------------------------
+ */
 
 int selection_make(const struct arguments *a, struct case_list *out)
 {
@@ -280,7 +372,7 @@ int selection_make(const struct arguments *a, struct case_list *out)
             out->c[i].seed = a->seed;
         }
     }
-    if (a->cover && out->n && selection_cover(out) != FSDP_OK) {
+    if (a->cover && out->n && cover(out) != FSDP_OK) {
         return out_of_memory();
     }
     if (a->n_shards > out->n) {

@@ -16,10 +16,7 @@
 
 int run_cases_say(const struct fsdp_error *error, int status)
 {
-    if (!supervise_interrupted()) { /* else command_run says so */
-        fprintf(stderr, "fsdp-cts: %s\n",
-                error->message[0] ? error->message : fsdp_status_text(status));
-    }
+    evaluate_say(error, status);
     return status == FSDP_ERR_INVALID ? EXIT_USAGE
            : status == FSDP_ERR_IO    ? EXIT_OUTPUT
                                       : EXIT_INCOMPLETE;

@@ -270,9 +270,9 @@ static const char *in_a_word(const struct judge_result *r, int code)
                : judge_verdict_name(r->verdict);
 }
 
-static void say(const struct fsdp_error *error, int status)
+void evaluate_say(const struct fsdp_error *error, int status)
 {
-    if (!supervise_interrupted()) { /* the command says that */
+    if (!supervise_interrupted()) {
         fprintf(stderr, "fsdp-cts: %s\n",
                 error->message[0] ? error->message : fsdp_status_text(status));
     }
@@ -297,7 +297,7 @@ void evaluate_engine(const struct evaluate_input *e, const struct arguments *a,
                                              .brief = a->requirements.n > 0}};
     status = evaluate_records(e, &out->r, &error);
     if (status != FSDP_OK) {
-        say(&error, status);
+        evaluate_say(&error, status);
         return;
     }
     out->judged = true;
@@ -385,7 +385,7 @@ bool evaluate_write(const struct arguments *a,
         status = report_junit_all(part, n_parts, a->junit, &error);
     }
     if (status != FSDP_OK) {
-        say(&error, status);
+        evaluate_say(&error, status);
     }
     return status == FSDP_OK;
 }

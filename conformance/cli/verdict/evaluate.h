@@ -98,6 +98,9 @@ void evaluate_print(const struct arguments *a,
                     const struct evaluate_result *one, uint32_t n);
 /* A line for each engine. */
 void evaluate_print_summary(const struct evaluate_result *all, uint32_t n);
+/* A line on stderr that says what failed, unless the run was interrupted, which
+ * its command says. */
+void evaluate_say(const struct fsdp_error *error, int status);
 /* The worse of two exit codes. */
 int evaluate_worse(int a, int b);
 

@@ -6,7 +6,6 @@
 #include "judge/replay/replay.h"
 
 #include "cases/case_factors.h"
-#include "judge/replay/replay_clip.h"
 #include "judge/replay/replay_orders.h"
 
 #include <fsdp/arith/bits.h>
@@ -295,6 +294,11 @@ bool replay_spoil_reduced(const struct expect *e, struct record *r)
      * what bf16 would do. */
     t->data[0] = fsdp_f32_from_bits(fsdp_f32_bits(t->data[0]) ^ 0x1555u);
     return true;
+}
+
+uint32_t replay_stepped_stage(const struct expect *e)
+{
+    return e->c->scenario == CASE_CLIP ? RECORD_CLIPPED : RECORD_REDUCED;
 }
 
 bool replay_values_find(const struct expect *e, const struct record *r,

@@ -102,6 +102,9 @@ struct replay_values {
     const float *state_before[2], *state_after[2];
 };
 
+/* The gradients that the optimizer is given: enum record_stage. */
+uint32_t replay_stepped_stage(const struct expect *e);
+
 /* False, with the finding, if one that there must be is not recorded. */
 bool replay_values_find(const struct expect *e, const struct record *r,
                         const struct compare_part *part,

@@ -10,11 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t replay_stepped_stage(const struct expect *e)
-{
-    return e->c->scenario == CASE_CLIP ? RECORD_CLIPPED : RECORD_REDUCED;
-}
-
 static bool add_parts(const struct expect *e, const struct record *r,
                       struct compare_part *part,
                       const struct expect_part *owned, uint32_t n,

@@ -8,9 +8,6 @@
 
 #include "judge/compare/compare.h"
 
-/* The gradients that the optimizer is given: enum record_stage. */
-uint32_t replay_stepped_stage(const struct expect *e);
-
 /* The norm of all reduced gradients of a step, as the first replica has them.
  * False, with the finding, if one is not recorded. */
 bool replay_norm(const struct expect *e, const struct record *r, float p,

@@ -23,21 +23,12 @@ static const char *or_unknown(const char *name)
     return name ? name : "?";
 }
 
-static bool claims(const struct judge_result *r, const char *claim)
-{
-    for (uint32_t i = 0; i < r->n_claims; i++) {
-        if (strncmp(r->claim[i], claim, sizeof(r->claim[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Whether the record of an adapter, which shows what it claims to, lacks it:
  * what was not measured is no number. */
 static bool lacks(const struct judge_result *r, const char *claim)
 {
-    return strcmp(r->world, JUDGE_ADAPTER_WORLD) == 0 && !claims(r, claim);
+    return strcmp(r->world, JUDGE_ADAPTER_WORLD) == 0 &&
+           !judge_claims(r, claim);
 }
 
 /* Its id says what the case is. */
@@ -417,11 +408,11 @@ static void put_evidence(FILE *f, const struct judge_result *r)
         return;
     }
     (void)fprintf(f, "records of an adapter: %s",
-                  claims(r, "f32-fma")
+                  judge_claims(r, "f32-fma")
                       ? "bits compared"
                       : "an arithmetic of its own, bounds in place of bits");
     for (size_t i = 0; i < sizeof(evidence) / sizeof(evidence[0]); i++) {
-        if (!claims(r, evidence[i])) {
+        if (!judge_claims(r, evidence[i])) {
             (void)fprintf(f, "%s%s", first ? "; not shown: " : ", ",
                           evidence[i]);
             first = false;

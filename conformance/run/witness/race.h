@@ -139,9 +139,7 @@ void race_record(struct race *r, bool behind_compute, const void *p,
 void race_watch_flights(struct race *r, uint32_t step);
 void race_flight_place(struct race *r, uint32_t step, uint32_t point);
 void race_flight_end(struct race *r);
-void race_flight_note(struct race *r, uint32_t stream, uint64_t tick,
-                      const struct race_clock *clock,
-                      const struct fsdp_collective *c);
+
 /* race_words.c: "all-gather", "pre-forward". */
 const char *race_what_name(uint32_t what);
 const char *race_point_name(uint32_t point);

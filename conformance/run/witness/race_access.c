@@ -117,9 +117,9 @@ static uint32_t behind(const struct race *r, uint64_t tick)
     return n;
 }
 
-void race_flight_note(struct race *r, uint32_t stream, uint64_t tick,
-                      const struct race_clock *clock,
-                      const struct fsdp_collective *c)
+static void note_flight(struct race *r, uint32_t stream, uint64_t tick,
+                        const struct race_clock *clock,
+                        const struct fsdp_collective *c)
 {
     struct record_flight x = {.kind = c->kind,
                               .unit = c->unit,
@@ -337,7 +337,7 @@ void race_collective(struct race *r, struct fsdp_stream *stream,
         reads(&now, c->in, scatters ? bytes * extent : bytes);
     }
     writes(&now, c->out, gathers ? bytes * extent : bytes);
-    race_flight_note(r, now.stream, now.access.tick, now.clock, c);
+    note_flight(r, now.stream, now.access.tick, now.clock, c);
 }
 
 void race_copy(struct race *r, struct fsdp_stream *stream, void *to,

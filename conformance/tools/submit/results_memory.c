@@ -19,14 +19,7 @@ struct row {
 
 static bool is_measured(const struct judge_result *r)
 {
-    const char *const claim = "live-bytes";
-
-    for (uint32_t i = 0; i < r->n_claims; i++) {
-        if (strncmp(r->claim[i], claim, sizeof(r->claim[i])) == 0) {
-            return true;
-        }
-    }
-    return strcmp(r->world, JUDGE_ADAPTER_WORLD) != 0;
+    return judge_claims(r, "live-bytes");
 }
 
 static void take(double *most, uint64_t bytes, uint64_t of)

@@ -7,6 +7,7 @@
 
 #include <getopt.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,28 +45,41 @@ enum {
     N_ACTIONS = sizeof(actions) / sizeof(actions[0])
 };
 
+#define AT(field) offsetof(struct track_options, field)
+
 static const struct {
     const char *name, *value, *help;
+    size_t at; /* of a text or, without a value, of a flag */
 } rows[] = {
-    {"history", "FILE", "the history; `add` makes it if it is not there"},
-    {"commit", "SHA", "add: of the results, where they do not say"},
-    {"date", "RFC3339", "add: of the results, where they do not say (now)"},
-    {"machine", "TEXT", "add: the hardware, where they do not say (this one)"},
-    {"better", "lower|higher", "add: of custom benchmarks, which do not say"},
-    {"run", "N", "another run than the newest; see: track runs"},
-    {"engine", "PATTERN", "accept: of these engines only (*)"},
-    {"case", "PATTERN", "accept: of these cases only (*)"},
-    {"figure", "PATTERN", "accept: of these figures or units only (*)"},
-    {"reason", "TEXT", "accept: why, for those who read it later"},
-    {"format", "NAME", "export: gab-smaller, gab-bigger, bmf or csv"},
-    {"repository", "DIR", "bisect-hint: where git knows the commits (.)"},
-    {"commit-url", "URL", "report: what a commit's page begins with"},
-    {"json", NULL, "check: print JSON"},
-    {"markdown", NULL, "check: print Markdown, for a job's summary"},
-    {"short", NULL, "selftest: what is called when, of short histories"},
-    {"quiet", NULL, "no more than the last line"},
-    {"verbose", NULL, "every change"},
-    {"help", NULL, "this text"},
+    {"history", "FILE", "the history; `add` makes it if it is not there",
+     AT(history)},
+    {"commit", "SHA", "add: of the results, where they do not say", AT(commit)},
+    {"date", "RFC3339", "add: of the results, where they do not say (now)",
+     AT(date)},
+    {"machine", "TEXT", "add: the hardware, where they do not say (this one)",
+     AT(machine)},
+    {"better", "lower|higher", "add: of custom benchmarks, which do not say",
+     AT(better)},
+    {"run", "N", "another run than the newest; see: track runs", AT(run)},
+    {"engine", "PATTERN", "accept: of these engines only (*)", AT(engine)},
+    {"case", "PATTERN", "accept: of these cases only (*)", AT(name)},
+    {"figure", "PATTERN", "accept: of these figures or units only (*)",
+     AT(figure)},
+    {"reason", "TEXT", "accept: why, for those who read it later", AT(reason)},
+    {"format", "NAME", "export: gab-smaller, gab-bigger, bmf or csv",
+     AT(format)},
+    {"repository", "DIR", "bisect-hint: where git knows the commits (.)",
+     AT(repository)},
+    {"commit-url", "URL", "report: what a commit's page begins with",
+     AT(commit_url)},
+    {"json", NULL, "check: print JSON", AT(json)},
+    {"markdown", NULL, "check: print Markdown, for a job's summary",
+     AT(markdown)},
+    {"short", NULL, "selftest: what is called when, of short histories",
+     AT(brief)},
+    {"quiet", NULL, "no more than the last line", AT(quiet)},
+    {"verbose", NULL, "every change", AT(verbose)},
+    {"help", NULL, "this text", AT(help)},
 };
 enum {
     N_ROWS = sizeof(rows) / sizeof(rows[0])
@@ -104,45 +118,27 @@ static int usage(const char *what, const char *which)
 
 static int take(int row, const char *value, struct track_options *o)
 {
-    const char **const texts[] = {
-        &o->history, &o->commit,     &o->date,      &o->machine, NULL,
-        NULL,        &o->engine,     &o->name,      &o->figure,  &o->reason,
-        &o->format,  &o->repository, &o->commit_url};
+    void *const field = (char *)o + rows[row].at;
     char *end;
 
-    switch (row) {
-    case 4:
+    if (field == &o->better) {
         o->better = value[0];
         return strcmp(value, "lower") == 0 || strcmp(value, "higher") == 0
                    ? 0
                    : usage("--better must be lower or higher, not ", value);
-    case 5:
+    }
+    if (field == &o->run) {
         o->run = strtoll(value, &end, 10);
         return *end == '\0' && end != value && o->run > 0
                    ? 0
                    : usage("--run must be a number from 1, not ", value);
-    case 13:
-        o->json = true;
-        return 0;
-    case 14:
-        o->markdown = true;
-        return 0;
-    case 15:
-        o->brief = true;
-        return 0;
-    case 16:
-        o->quiet = true;
-        return 0;
-    case 17:
-        o->verbose = true;
-        return 0;
-    case 18:
-        o->help = true;
-        return 0;
-    default:
-        *texts[row] = value;
-        return 0;
     }
+    if (rows[row].value) {
+        *(const char **)field = value;
+    } else {
+        *(bool *)field = true;
+    }
+    return 0;
 }
 
 static int parse(int argc, char **argv, struct track_options *o)

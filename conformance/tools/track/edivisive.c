@@ -40,20 +40,10 @@ const struct edivisive_options edivisive_defaults = {
     .n_large = sizeof(large_changes) / sizeof(large_changes[0]),
 };
 
-/* splitmix64: the same permutations on every machine. */
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 static void shuffle(double *x, uint32_t n, uint64_t *state)
 {
     for (uint32_t i = n; i > 1; i--) {
-        uint32_t j = (uint32_t)(((draw(state) >> 32) * i) >> 32);
+        uint32_t j = (uint32_t)(((draw_of(state) >> 32) * i) >> 32);
         double y = x[i - 1];
 
         x[i - 1] = x[j];

@@ -64,3 +64,12 @@ double median_of(const double *x, uint32_t n)
 {
     return quantile_of(x, n, 0.5);
 }
+
+uint64_t draw_of(uint64_t *state)
+{
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}

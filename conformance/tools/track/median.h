@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* median.h - the quantile of a few numbers. */
+/* median.h - the quantile of a few numbers, and numbers by lot. */
 #ifndef FSDP_CTS_MEDIAN_H
 #define FSDP_CTS_MEDIAN_H
 
@@ -13,5 +13,8 @@ enum {
  * of nothing. At most MEDIAN_MOST numbers: of more, the last ones. */
 double quantile_of(const double *x, uint32_t n, double q);
 double median_of(const double *x, uint32_t n);
+
+/* The next number by lot (splitmix64), the same on every machine. */
+uint64_t draw_of(uint64_t *state);
 
 #endif

@@ -28,19 +28,10 @@ const struct simulation simulation_defaults = {
     .seed = 2026,
 };
 
-static uint64_t draw(uint64_t *state)
-{
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 /* In (0, 1]. */
 static double uniform(uint64_t *state)
 {
-    return ((double)(draw(state) >> 11) + 1.0) * 0x1p-53;
+    return ((double)(draw_of(state) >> 11) + 1.0) * 0x1p-53;
 }
 
 /* Box and Muller's. */
@@ -78,7 +69,7 @@ static int with_step(const struct simulation *s,
 {
     uint64_t state = s->seed + index;
     uint32_t room = s->runs - EARLIEST - s->within;
-    uint32_t at = EARLIEST + (uint32_t)(draw(&state) % room);
+    uint32_t at = EARLIEST + (uint32_t)(draw_of(&state) % room);
     struct edivisive_change *change = NULL;
     uint32_t n = 0;
 
