@@ -38,10 +38,10 @@ static void help(void)
 {
     printf(
         "usage: fsdp-cts run [OPTION ...]\n\n"
-        "Runs engines through the suite's cases and says, with evidence, for "
-        "each\n"
-        "whether its loss curve is bit-exact, its peak memory as the closed\n"
-        "form says, and its collectives the right number and size.\n\n"
+        "Runs engines through the suite's cases. Says of each engine, with "
+        "evidence,\nwhether its loss curve is bit-exact, whether its peak "
+        "memory is what the\nclosed form says, and whether its collectives are "
+        "right in number and size.\n\n"
         "examples:\n"
         "  fsdp-cts run --engine ./mine.so --ranks 2,3\n"
         "  fsdp-cts run --engine ref --mutant divide-twice --workload mlp\n"

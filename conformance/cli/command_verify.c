@@ -222,7 +222,7 @@ int command_verify(int argc, char **argv)
     }
     for (int i = 0; i < a.n_rest; i++) {
         if (stat(a.rest[i], &s) != 0 || !S_ISDIR(s.st_mode)) {
-            fprintf(stderr, "fsdp-cts verify: %s is no folder\n", a.rest[i]);
+            fprintf(stderr, "fsdp-cts verify: %s is not a folder\n", a.rest[i]);
             return EXIT_BAD_DATA;
         }
     }

@@ -7,9 +7,9 @@
 #include "cli/line/arguments.h"
 
 const struct exit_code exit_codes[N_EXIT_CODES] = {
-    {EXIT_CONFORMANT, "conformant, or all of a selection passed; or what was "
-                      "to be done is done"},
-    {EXIT_NOT_CONFORMANT, "not conformant; of other commands: it failed"},
+    {EXIT_CONFORMANT, "conformant, or all of a selection passed; or the "
+                      "command has done its work"},
+    {EXIT_NOT_CONFORMANT, "not conformant; other commands: the command failed"},
     {EXIT_INCOMPLETE, "incomplete: no verdict; with --strict any selection"},
     {EXIT_USAGE, "usage error: nothing was done"},
     {EXIT_BAD_DATA, "bad data: records, a report or a bundle cannot be read"},

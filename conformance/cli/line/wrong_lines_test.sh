@@ -76,8 +76,8 @@ done <<'END'
 74 | cannot write /nonexistent/x       | run --junit /nonexistent/x
 74 | folder /nonexistent/x             | run --records /nonexistent/x
 65 | empty has no records              | verify empty
-65 | nosuch is no folder               | verify nosuch
-65 | text.so is no folder              | verify text.so
+65 | nosuch is not a folder            | verify nosuch
+65 | text.so is not a folder           | verify text.so
 64 | needs a folder of records         | verify
 65 | nosuch: cannot open               | inspect nosuch
 65 | too few for the header            | inspect text.so

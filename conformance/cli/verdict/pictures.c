@@ -5,6 +5,7 @@
 #include "cli/verdict/pictures.h"
 #include "cases/case_model.h"
 #include "judge/report/picture.h"
+#include "judge/report/report_file.h"
 #include "run/worker/case_record.h"
 
 #include <errno.h>
@@ -27,27 +28,11 @@ static int draw_file(const char *folder, const char *name,
                      struct fsdp_error *error)
 {
     char path[CASE_FOLDER_BYTES];
-    char partial[CASE_FOLDER_BYTES + 16];
-    bool good;
-    FILE *f;
-    int status;
+    struct report_file file;
 
     snprintf(path, sizeof(path), "%.4000s/%s", folder, name);
-    snprintf(partial, sizeof(partial), "%s.partial", path);
-    f = fopen(partial, "we");
-    if (!f) {
-        return pictures_fail(error, partial);
-    }
-    status = draw(f, e, r, error);
-    good = !ferror(f);
-    if (fclose(f) != 0 || !good) {
-        status = pictures_fail(error, partial);
-    }
-    if (status != FSDP_OK) {
-        remove(partial);
-        return status;
-    }
-    return rename(partial, path) == 0 ? FSDP_OK : pictures_fail(error, path);
+    FSDP_TRY(report_file_open(&file, path, error));
+    return report_file_close(&file, draw(file.f, e, r, error));
 }
 
 static int draw_both(const char *folder, const struct run_case *c,

@@ -4,23 +4,11 @@
 #define FSDP_CTS_REPORT_INTERNAL_H
 
 #include "judge/report/report.h"
+#include "judge/report/report_file.h"
 
 enum {
-    REPORT_PATH_BYTES = 4096,
     REPORT_LINE_BYTES = 1280
 };
-
-struct report_file {
-    FILE *f;
-    char path[REPORT_PATH_BYTES], partial[REPORT_PATH_BYTES + 8];
-    bool in_place; /* no file that could be replaced */
-    struct fsdp_error *error;
-};
-int report_file_open(struct report_file *file, const char *path,
-                     struct fsdp_error *error);
-/* Renames the file if `status` is OK and all of it was written; else removes
- * it. Returns the first failure. */
-int report_file_close(struct report_file *file, int status);
 
 /* Whatever a record says may end up on a terminal or in a file for programs:
  * control characters and bytes beyond ASCII become '?'. */

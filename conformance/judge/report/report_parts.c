@@ -1,80 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_parts.c - what the reports share: files that are whole or absent,
- * and the words for values, places and reasons.
+ * report_parts.c - what the reports share: the words for values, places and
+ * reasons.
  */
 #include "judge/report/report_internal.h"
-#include "judge/report/special_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
-#include <unistd.h>
-
-static int fail(struct report_file *file, const char *what)
-{
-    if (file->error->status == FSDP_OK) {
-        file->error->status = FSDP_ERR_IO;
-        file->error->native = errno;
-        (void)snprintf(file->error->where, sizeof(file->error->where),
-                       "report");
-        (void)snprintf(file->error->message, sizeof(file->error->message),
-                       "cannot %s %.140s: %s", what, file->partial,
-                       strerror(errno));
-    }
-    return FSDP_ERR_IO;
-}
-
-int report_file_open(struct report_file *file, const char *path,
-                     struct fsdp_error *error)
-{
-    memset(file, 0, sizeof(*file));
-    file->error = error;
-    if (strlen(path) >= sizeof(file->path)) {
-        errno = ENAMETOOLONG;
-        return fail(file, "open");
-    }
-    (void)snprintf(file->path, sizeof(file->path), "%s", path);
-    file->in_place = special_file(path);
-    (void)snprintf(file->partial, sizeof(file->partial), "%s%s", file->path,
-                   file->in_place ? "" : ".partial");
-    file->f = fopen(file->partial, "we");
-    return file->f ? FSDP_OK : fail(file, "open");
-}
-
-int report_file_close(struct report_file *file, int status)
-{
-    const int why = errno; /* of what failed before, if that was IO */
-
-    if (!file->f) {
-        return status;
-    }
-    if (status == FSDP_OK && (fflush(file->f) != 0 || ferror(file->f) != 0)) {
-        status = fail(file, "write");
-    }
-    if (fclose(file->f) != 0 && status == FSDP_OK) {
-        status = fail(file, "close");
-    }
-    file->f = NULL;
-    if (status == FSDP_OK && !file->in_place &&
-        rename(file->partial, file->path) != 0) {
-        status = fail(file, "rename");
-    }
-    if (status != FSDP_OK) {
-        if (!file->in_place) {
-            (void)unlink(file->partial);
-        }
-        if (file->error->status == FSDP_OK) {
-            file->error->status = status;
-            (void)snprintf(file->error->message, sizeof(file->error->message),
-                           "cannot write %.140s: %s", file->partial,
-                           status == FSDP_ERR_IO ? strerror(why)
-                                                 : fsdp_status_text(status));
-        }
-    }
-    return status;
-}
 
 const char *report_printable(const char *in, char out[REPORT_LINE_BYTES])
 {

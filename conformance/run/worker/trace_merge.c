@@ -3,21 +3,11 @@
  * trace_merge.c - a header, the events of each rank, and an end.
  */
 #include "run/worker/trace_merge.h"
-#include "judge/report/special_file.h"
+#include "judge/report/report_file.h"
 #include "run/witness/trace_marks.h"
 #include "run/worker/case_record.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
-
-static int fail(struct fsdp_error *error, const char *path)
-{
-    error->status = FSDP_ERR_IO;
-    snprintf(error->message, sizeof(error->message), "trace %.150s: %s", path,
-             strerror(errno));
-    return FSDP_ERR_IO;
-}
 
 /* A rank that died left nothing. */
 static void append(FILE *to, const char *path, bool *first)
@@ -42,35 +32,23 @@ int trace_merge(const char *records, const struct run_case *c,
 {
     char folder[CASE_FOLDER_BYTES];
     char path[CASE_FOLDER_BYTES + 64];
-    char partial[CASE_FOLDER_BYTES];
     char id[CASE_ID_BYTES];
+    struct report_file to;
     bool first = true;
-    bool good;
-    FILE *f;
 
     case_id(c, id);
     case_folder(records, c, false, folder);
-    snprintf(partial, sizeof(partial), "%.4000s%s", file,
-             special_file(file) ? "" : ".partial");
-    f = fopen(partial, "we");
-    if (!f) {
-        return fail(error, partial);
-    }
-    fprintf(f,
+    FSDP_TRY(report_file_open(&to, file, error));
+    fprintf(to.f,
             "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"case\":\"%s\","
             "\"engine\":\"",
             id);
-    trace_put_text(f, engine);
-    fprintf(f, "\",\"clock\":\"monotonic\"},\"traceEvents\":[\n");
+    trace_put_text(to.f, engine);
+    fprintf(to.f, "\",\"clock\":\"monotonic\"},\"traceEvents\":[\n");
     for (uint32_t r = 0; r < c->ranks; r++) {
         snprintf(path, sizeof(path), "%s/rank-%u.trace.partial", folder, r);
-        append(f, path, &first);
+        append(to.f, path, &first);
     }
-    fprintf(f, "]}\n");
-    good = !ferror(f);
-    if (fclose(f) != 0 || !good ||
-        (strcmp(partial, file) != 0 && rename(partial, file) != 0)) {
-        return fail(error, file);
-    }
-    return FSDP_OK;
+    fprintf(to.f, "]}\n");
+    return report_file_close(&to, FSDP_OK);
 }

@@ -42,7 +42,7 @@ static int take_ranks(const struct arguments *a, uint32_t *out)
     }
     if (!end || *end != '\0' || errno != 0 || n < 2 || n > EXPECT_MAX_RANKS) {
         fprintf(stderr,
-                "fsdp-cts: count: K is a number of ranks, 2 to %d, as in "
+                "fsdp-cts count: K is a number of ranks, 2 to %d, as in "
                 "fsdp-cts count 4096\n",
                 (int)EXPECT_MAX_RANKS);
         return EXIT_USAGE;
@@ -90,7 +90,7 @@ static int count_one(const struct run_case *c, const struct fsdp_engine *engine,
 
     case_id(c, id);
     if (status != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: count: %s: %s\n", id,
+        fprintf(stderr, "fsdp-cts count: %s: %s\n", id,
                 error.message[0] != '\0' ? error.message
                                          : fsdp_status_text(status));
         return EXIT_BAD_DATA;
@@ -141,7 +141,7 @@ static int count_cases(const struct case_list *list, uint32_t ranks,
         }
     }
     if (n == 0) {
-        fprintf(stderr, "fsdp-cts: count: no case of %u ranks is '%.200s'\n",
+        fprintf(stderr, "fsdp-cts count: no case of %u ranks is '%.200s'\n",
                 ranks, form ? form : "");
         return EXIT_USAGE;
     }
@@ -176,7 +176,7 @@ static int count_engine(const struct arguments *a, const char *name,
         status = engine_load("ref", &lender, &error);
     }
     if (status != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: count: %s\n", error.message);
+        fprintf(stderr, "fsdp-cts count: %s\n", error.message);
         return EXIT_USAGE;
     }
     return count_cases(list, ranks, a->n_rest == 2 ? a->rest[1] : NULL, engine,
@@ -208,7 +208,7 @@ int command_count(int argc, char **argv)
     }
     /* Of which the letter R of the cases' lines is two. */
     if (manifest_add_world(CASE_MAX_RANKS, &list, &error) != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts: count: %s\n", error.message);
+        fprintf(stderr, "fsdp-cts count: %s\n", error.message);
         return EXIT_BAD_DATA;
     }
     for (uint32_t i = 0; i < a.engines.n && code <= EXIT_NOT_CONFORMANT; i++) {

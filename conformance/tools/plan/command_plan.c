@@ -38,7 +38,7 @@ static const char ending[] =
 
 static int fail(const struct fsdp_error *error, int status)
 {
-    fprintf(stderr, "fsdp-cts: plan: %s\n",
+    fprintf(stderr, "fsdp-cts plan: %s\n",
             error->message[0] != '\0' ? error->message
                                       : fsdp_status_text(status));
     return EXIT_BAD_DATA;
@@ -73,7 +73,7 @@ static int fits_nowhere(const struct plan_table *t)
     char term[PLAN_SIZE_BYTES];
 
     fprintf(stderr,
-            "fsdp-cts: plan: it fits nowhere: %s needs least, and %s more than "
+            "fsdp-cts plan: it fits nowhere: %s needs least, and %s more than "
             "there are; its largest term is %s, %s\n",
             case_strategy_name(row->c.strategy),
             plan_size(plan_need(t, row) - t->memory, over),
@@ -90,7 +90,7 @@ static int show(const struct plan_options *o, const struct plan_shown *s)
         json_t *const root = plan_show_json(s);
 
         if (!root || json_dumpf(root, stdout, JSON_INDENT(1)) != 0) {
-            fprintf(stderr, "fsdp-cts: plan: out of memory, or standard output "
+            fprintf(stderr, "fsdp-cts plan: out of memory, or standard output "
                             "is closed\n");
             code = EXIT_BAD_DATA;
         }
@@ -155,7 +155,7 @@ static int least_ranks(const struct plan_options *o, const struct plan_ask *ask)
     }
     if (!any) {
         fprintf(stderr,
-                "fsdp-cts: plan: it fits in no world of up to %d "
+                "fsdp-cts plan: it fits in no world of up to %d "
                 "ranks\n",
                 (int)EXPECT_MAX_RANKS);
     }
@@ -187,7 +187,7 @@ static int write_page(const struct plan_options *o, const struct plan_shown *s)
     struct fsdp_error error = {0};
 
     if (!row->possible) {
-        fprintf(stderr, "fsdp-cts: plan: there is no page of a mesh that this "
+        fprintf(stderr, "fsdp-cts plan: there is no page of a mesh that this "
                         "world does not have\n");
         return EXIT_USAGE;
     }
@@ -286,7 +286,7 @@ static int plan_opened(struct plan_options *o, const struct plan_model *m)
 
     if (o->units != UINT32_MAX && o->units > m->units.units.n_units) {
         fprintf(stderr,
-                "fsdp-cts: plan: --units %u: %.60s has %u of them; whole is "
+                "fsdp-cts plan: --units %u: %.60s has %u of them; whole is "
                 "all as one\n",
                 o->units, m->name, m->units.units.n_units);
         return EXIT_USAGE;
@@ -332,7 +332,7 @@ int command_plan(int argc, char **argv)
     if (code != FSDP_OK) {
         code = fail(&error, code);
     } else if (o.check && (!is_record || o.ranks_given || o.units != 1)) {
-        fprintf(stderr, "fsdp-cts: plan: --check is about a record as it is\n");
+        fprintf(stderr, "fsdp-cts plan: --check is about a record as it is\n");
         code = EXIT_USAGE;
     } else {
         if (is_record && !o.ranks_given) {

@@ -3,8 +3,8 @@
  * plan_bytes.c - counts what the oracle shows of a step, in bytes.
  */
 #include "tools/plan/plan_bytes.h"
+#include "record/record_internal.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,21 +18,6 @@ struct counter {
     bool began;  /* a step: what rests is there */
     bool failed; /* out of memory */
 };
-
-int plan_refuse(struct fsdp_error *error, int status, const char *format, ...)
-{
-    if (error && error->status == FSDP_OK) {
-        va_list arguments;
-
-        error->status = status;
-        (void)snprintf(error->where, sizeof(error->where), "plan");
-        va_start(arguments, format);
-        (void)vsnprintf(error->message, sizeof(error->message), format,
-                        arguments);
-        va_end(arguments);
-    }
-    return status;
-}
 
 static uint64_t larger(uint64_t a, uint64_t b)
 {
@@ -216,14 +201,14 @@ static int check(const struct plan_ask *ask, struct fsdp_error *error)
 
     if (c->ranks < 1 || c->ranks > EXPECT_MAX_RANKS || c->replicas < 1 ||
         c->ranks % c->replicas != 0) {
-        return plan_refuse(error, FSDP_ERR_INVALID,
+        return record_fail(error, FSDP_ERR_INVALID, "plan",
                            "no mesh of %u ranks, from 1 to %d, has %u "
                            "replicas: they divide the ranks",
                            c->ranks, (int)EXPECT_MAX_RANKS, c->replicas);
     }
     if (!plan_is_countable(ask->model, ask->units->n_units,
                            c->ranks / c->replicas)) {
-        return plan_refuse(error, FSDP_ERR_INVALID,
+        return record_fail(error, FSDP_ERR_INVALID, "plan",
                            "the model's bytes are beyond 2^63");
     }
     return FSDP_OK;
@@ -280,7 +265,7 @@ int plan_bytes_make(const struct plan_ask *ask, struct plan_bytes *out,
     expect_release(&e);
     if (status != FSDP_OK) {
         plan_bytes_release(out);
-        return plan_refuse(error, status,
+        return record_fail(error, status, "plan",
                            status == FSDP_ERR_NOMEM
                                ? "out of memory"
                                : "the oracle has no rules for this model: a "

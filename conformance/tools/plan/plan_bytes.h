@@ -75,8 +75,4 @@ void plan_bytes_release(struct plan_bytes *b); /* any state */
 bool plan_is_countable(const struct fsdp_model *model, uint32_t n_units,
                        uint32_t shards);
 
-/* Fills *error unless somebody was first, or it is NULL; returns status. */
-__attribute__((format(printf, 3, 4))) int
-plan_refuse(struct fsdp_error *error, int status, const char *format, ...);
-
 #endif

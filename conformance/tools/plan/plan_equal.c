@@ -3,6 +3,7 @@
  * plan_equal.c - models that are made for a question: equal units.
  */
 #include "tools/plan/plan_equal.h"
+#include "record/record_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ int plan_equal_model(uint64_t elements, uint32_t units, struct plan_model *out,
 
     memset(out, 0, sizeof(*out));
     if (units == 0 || elements % units != 0) {
-        return plan_refuse(error, FSDP_ERR_INVALID,
+        return record_fail(error, FSDP_ERR_INVALID, "plan",
                            "%u units of %" PRIu64 " elements are not equal",
                            units, elements);
     }

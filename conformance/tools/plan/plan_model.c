@@ -84,7 +84,7 @@ static int add_parameters(struct maker *k, const struct description_module *m,
         char name[ROOM + 64];
 
         if (q->dtype != FSDP_DTYPE_F32) {
-            return plan_refuse(k->error, FSDP_ERR_INVALID,
+            return record_fail(k->error, FSDP_ERR_INVALID, "plan",
                                "%.80s.%.60s: parameters are stored as f32; "
                                "--param-dtype says in what they are gathered",
                                k->name[module], q->name);
@@ -92,7 +92,7 @@ static int add_parameters(struct maker *k, const struct description_module *m,
         (void)snprintf(name, sizeof(name), "%s%s%s", k->name[module],
                        k->name[module][0] != '\0' ? "." : "", q->name);
         if (++k->parameters > DESCRIPTION_MAX_PARAMETERS) {
-            return plan_refuse(k->error, FSDP_ERR_INVALID,
+            return record_fail(k->error, FSDP_ERR_INVALID, "plan",
                                "more than %d parameters",
                                (int)DESCRIPTION_MAX_PARAMETERS);
         }
@@ -108,14 +108,15 @@ static int add_module(struct maker *k, const struct description_module *m,
     int32_t at;
 
     if (k->n == DESCRIPTION_MAX_MODULES) {
-        return plan_refuse(k->error, FSDP_ERR_INVALID, "more than %d modules",
+        return record_fail(k->error, FSDP_ERR_INVALID, "plan",
+                           "more than %d modules",
                            (int)DESCRIPTION_MAX_MODULES);
     }
     spell(k->name[k->n], m->name, i);
     at = model_build_module(k->out->build, k->name[k->n], m->class_name,
                             k->n == 0 ? -1 : parent_of(k, k->name[k->n]));
     if (at < 0) {
-        return plan_refuse(k->error, at, "%s",
+        return record_fail(k->error, at, "plan", "%s",
                            model_build_message(k->out->build));
     }
     k->unit[at] = m->unit;
@@ -155,7 +156,7 @@ static int find_module(const struct maker *k, const char *name, uint32_t *out)
             return FSDP_OK;
         }
     }
-    return plan_refuse(k->error, FSDP_ERR_INVALID,
+    return record_fail(k->error, FSDP_ERR_INVALID, "plan",
                        "calls: there is no module \"%.96s\"", name);
 }
 
@@ -173,7 +174,7 @@ static int add_calls(struct maker *k, const struct description *d)
         status = model_build_sequence(k->out->build, "train", d->n_calls, point,
                                       module);
         if (status != FSDP_OK) {
-            (void)plan_refuse(k->error, status, "%s",
+            (void)record_fail(k->error, status, "plan", "%s",
                               model_build_message(k->out->build));
         }
     }
@@ -195,18 +196,18 @@ static int finish(struct maker *k)
     const int status = model_build_finish(out->build, &out->model);
 
     if (status != FSDP_OK) {
-        return plan_refuse(k->error, status, "%s",
+        return record_fail(k->error, status, "plan", "%s",
                            model_build_message(out->build));
     }
     if (!plan_is_countable(&out->model, out->model.n_modules, 1)) {
-        return plan_refuse(k->error, FSDP_ERR_INVALID,
+        return record_fail(k->error, FSDP_ERR_INVALID, "plan",
                            "the model's bytes are beyond 2^63");
     }
     for (uint32_t p = 0; p < out->model.n_parameters; p++) {
         out->elements += fsdp_numel(&out->model, p);
     }
     if (out->elements == 0) {
-        return plan_refuse(k->error, FSDP_ERR_INVALID,
+        return record_fail(k->error, FSDP_ERR_INVALID, "plan",
                            "the model has no parameter with an element");
     }
     return wrap_by_callback(&out->model, is_marked, k->unit, &out->units);
@@ -235,9 +236,9 @@ int plan_model_of_description(const struct description *d,
     }
     free(k.name);
     free(k.unit);
-    return status == FSDP_OK
-               ? FSDP_OK
-               : plan_refuse(error, status, "%s", fsdp_status_text(status));
+    return status == FSDP_OK ? FSDP_OK
+                             : record_fail(error, status, "plan", "%s",
+                                           fsdp_status_text(status));
 }
 
 bool plan_count(struct plan_model *out)
@@ -272,7 +273,7 @@ int plan_model_of_case(const struct run_case *c, struct plan_model *out,
                    c->size);
     return plan_count(out)
                ? FSDP_OK
-               : plan_refuse(error, FSDP_ERR_NOMEM, "out of memory");
+               : record_fail(error, FSDP_ERR_NOMEM, "plan", "out of memory");
 }
 
 int plan_model_of_text(const char *text, size_t bytes, const char *file,
@@ -340,7 +341,7 @@ static int open_workload(const char *what, struct run_case *c,
                    n < sizeof(one.workload) ? (int)n : 0, what);
     workload = workload_find(one.workload);
     if (!workload) {
-        return plan_refuse(error, FSDP_ERR_INVALID,
+        return record_fail(error, FSDP_ERR_INVALID, "plan",
                            "%.200s is no file, no record, no model of `plan "
                            "--list` and no workload",
                            what);

@@ -347,7 +347,7 @@ void plan_options_help(void)
 
 static int refuse(const char *what, const char *value, const char *right)
 {
-    fprintf(stderr, "fsdp-cts: plan: %s '%.80s': %s\n", what, value, right);
+    fprintf(stderr, "fsdp-cts plan: %s '%.80s': %s\n", what, value, right);
     return EXIT_USAGE;
 }
 
@@ -361,7 +361,7 @@ static int find_precision(struct plan_options *o)
         given && o->reduce_dtype != 0 ? o->reduce_dtype : FSDP_DTYPE_F32;
 
     if (given && o->precision_given) {
-        fprintf(stderr, "fsdp-cts: plan: --precision says what --param-dtype "
+        fprintf(stderr, "fsdp-cts plan: --precision says what --param-dtype "
                         "and --reduce-dtype do: one or the other\n");
         return EXIT_USAGE;
     }
@@ -378,7 +378,7 @@ static int find_precision(struct plan_options *o)
         }
     }
     fprintf(stderr,
-            "fsdp-cts: plan: --param-dtype %s and --reduce-dtype %s: no "
+            "fsdp-cts plan: --param-dtype %s and --reduce-dtype %s: no "
             "precision has both; bf16 goes with bf16 and f32, f16 too\n",
             record_dtype_name(param), record_dtype_name(reduce));
     return EXIT_USAGE;
@@ -389,36 +389,36 @@ static int check_together(const struct plan_options *o)
     const struct run_case *const c = &o->c;
 
     if (!o->model && !o->list && !o->exercises) {
-        fprintf(stderr, "fsdp-cts: plan: needs a MODEL; see: fsdp-cts plan "
+        fprintf(stderr, "fsdp-cts plan: needs a MODEL; see: fsdp-cts plan "
                         "--help\n");
         return EXIT_USAGE;
     }
     if (o->least_ranks &&
         ((o->memory == 0 && !o->cluster) || o->json || o->check)) {
-        fprintf(stderr, "fsdp-cts: plan: --least-ranks needs --memory or "
+        fprintf(stderr, "fsdp-cts plan: --least-ranks needs --memory or "
                         "--cluster, and prints no JSON\n");
         return EXIT_USAGE;
     }
     if (o->cluster && o->c.offload != CASE_NOT_OFFLOADED) {
-        fprintf(stderr, "fsdp-cts: plan: --offload does not go with --cluster: "
+        fprintf(stderr, "fsdp-cts plan: --offload does not go with --cluster: "
                         "what is copied to the host takes time that is not "
                         "modelled\n");
         return EXIT_USAGE;
     }
     if (o->page && (!o->one || o->check || o->least_ranks)) {
-        fprintf(stderr, "fsdp-cts: plan: --page needs --strategy, and goes "
+        fprintf(stderr, "fsdp-cts plan: --page needs --strategy, and goes "
                         "with neither --check nor --least-ranks\n");
         return EXIT_USAGE;
     }
     if (o->try_units && (!o->one || !o->cluster || o->json)) {
-        fprintf(stderr, "fsdp-cts: plan: --try-units needs --strategy and "
+        fprintf(stderr, "fsdp-cts plan: --try-units needs --strategy and "
                         "--cluster, and prints no JSON\n");
         return EXIT_USAGE;
     }
     if (c->replicas > 1 &&
         (c->replicas >= c->ranks || c->ranks % c->replicas != 0)) {
         fprintf(stderr,
-                "fsdp-cts: plan: --replicas %u: must be below --ranks %u and "
+                "fsdp-cts plan: --replicas %u: must be below --ranks %u and "
                 "divide it\n",
                 c->replicas, c->ranks);
         return EXIT_USAGE;

@@ -3,8 +3,10 @@
  * plan_page.c - draws a plan as HTML with two pictures in it.
  */
 #include "tools/plan/plan_page.h"
+#include "record/record_internal.h"
 
 #include "judge/report/markup.h"
+#include "judge/report/report_file.h"
 #include "tools/plan/plan_show.h"
 
 #include <inttypes.h>
@@ -12,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     WIDTH = 1000,
@@ -247,28 +248,11 @@ static void draw(FILE *f, const struct plan_page *p, const struct schedule *s)
 static int write_to(const struct plan_page *p, const struct schedule *s,
                     const char *path, struct fsdp_error *error)
 {
-    char partial[4096];
-    FILE *f;
-    bool whole;
+    struct report_file file;
 
-    if (snprintf(partial, sizeof(partial), "%s.partial", path) >=
-        (int)sizeof(partial)) {
-        return plan_refuse(error, FSDP_ERR_IO, "%.100s...: too long", path);
-    }
-    f = fopen(partial, "we");
-    if (!f) {
-        return plan_refuse(error, FSDP_ERR_IO, "%.400s cannot be written",
-                           path);
-    }
-    draw(f, p, s);
-    whole = ferror(f) == 0;
-    whole = fclose(f) == 0 && whole;
-    if (!whole || rename(partial, path) != 0) {
-        (void)unlink(partial);
-        return plan_refuse(error, FSDP_ERR_IO, "%.400s could not be written",
-                           path);
-    }
-    return FSDP_OK;
+    FSDP_TRY(report_file_open(&file, path, error));
+    draw(file.f, p, s);
+    return report_file_close(&file, FSDP_OK);
 }
 
 int plan_page_write(const struct plan_page *p, const char *path,

@@ -138,7 +138,7 @@ if "http" in text or "src=" in text or len(body.findall("svg")) != 2:
 says 'a page without time' 'full-shard 1x4' mlp --ranks 4 --strategy full-shard \
     --page page.html
 refuses 64 '--page needs' mlp --page page.html
-refuses 74 'cannot be written' mlp --strategy full-shard --page none/page.html
+refuses 74 'cannot open none/page.html' mlp --strategy full-shard --page none/page.html
 refuses 64 'no page of a mesh' mlp --ranks 5 --strategy hybrid-shard --page a
 refuses 64 '--least-ranks needs' mlp --least-ranks
 refuses 65 'fits in no world' llama3-405b --memory 1GB --least-ranks

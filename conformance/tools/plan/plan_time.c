@@ -4,6 +4,7 @@
  * what communicates takes a share of its time from compute.
  */
 #include "tools/plan/plan_time.h"
+#include "record/record_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -199,9 +200,9 @@ int plan_time_make(const struct plan_ask *ask, const struct plan_model *m,
     }
     free(duration);
     schedule_release(&s);
-    return status == FSDP_OK
-               ? FSDP_OK
-               : plan_refuse(error, status, "%s", fsdp_status_text(status));
+    return status == FSDP_OK ? FSDP_OK
+                             : record_fail(error, status, "plan", "%s",
+                                           fsdp_status_text(status));
 }
 
 void plan_time_release(struct plan_time *t)

@@ -3,6 +3,7 @@
  * plan_wraps.c - tries units from the smallest to the largest.
  */
 #include "tools/plan/plan_wraps.h"
+#include "record/record_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,9 +46,9 @@ static int try_wrap(const struct plan_ask *ask, const struct plan_model *m,
                            error);
     }
     wrap_release(&units);
-    return status == FSDP_OK
-               ? FSDP_OK
-               : plan_refuse(error, status, "%s", fsdp_status_text(status));
+    return status == FSDP_OK ? FSDP_OK
+                             : record_fail(error, status, "plan", "%s",
+                                           fsdp_status_text(status));
 }
 
 int plan_wraps_make(const struct plan_ask *ask, const struct plan_model *m,

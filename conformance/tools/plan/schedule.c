@@ -3,6 +3,7 @@
  * schedule.c - from the oracle's walk to tasks.
  */
 #include "tools/plan/schedule.h"
+#include "record/record_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -277,7 +278,7 @@ int schedule_make(const struct plan_ask *ask, struct schedule *out,
 
     memset(out, 0, sizeof(*out));
     if (ask->c.scenario != CASE_TRAIN) {
-        return plan_refuse(error, FSDP_ERR_INVALID,
+        return record_fail(error, FSDP_ERR_INVALID, "plan",
                            "only what trains has a schedule: the scenario is "
                            "%s",
                            case_scenario_name(ask->c.scenario));
@@ -295,9 +296,10 @@ int schedule_make(const struct plan_ask *ask, struct schedule *out,
     free(k.gather);
     free(k.open);
     free(k.reduced);
-    return status == FSDP_OK ? FSDP_OK
-                             : plan_refuse(error, status, "no schedule: %s",
-                                           fsdp_status_text(status));
+    return status == FSDP_OK
+               ? FSDP_OK
+               : record_fail(error, status, "plan", "no schedule: %s",
+                             fsdp_status_text(status));
 }
 
 void schedule_release(struct schedule *s)

@@ -62,7 +62,7 @@ struct options {
 
 static int refuse(const char *what, const char *value, const char *right)
 {
-    fprintf(stderr, "fsdp-cts: probe: %s '%.80s': %s\n", what, value, right);
+    fprintf(stderr, "fsdp-cts probe: %s '%.80s': %s\n", what, value, right);
     return EXIT_USAGE;
 }
 
@@ -329,7 +329,7 @@ static int say_json(const struct options *o, const struct probe_logs *logs,
                   o->judges || o->peak != PROBE_UNKNOWN ? json_string(verdict)
                                                         : json_null());
     if (!root || json_dumpf(root, stdout, JSON_INDENT(1)) != 0) {
-        fprintf(stderr, "fsdp-cts: probe: out of memory, or standard output "
+        fprintf(stderr, "fsdp-cts probe: out of memory, or standard output "
                         "is closed\n");
         code = EXIT_BAD_DATA;
     }

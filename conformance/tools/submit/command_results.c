@@ -5,7 +5,7 @@
  * explained is an error: no page waves it through.
  */
 #include "cli/commands.h"
-#include "judge/report/special_file.h"
+#include "judge/report/report_file.h"
 #include "run/supervise.h"
 #include "tools/submit/bundle.h"
 #include "tools/submit/results_table.h"
@@ -61,26 +61,18 @@ static int take(const char *folder, const struct arguments *a,
     return 0;
 }
 
-/* The page, written beside itself and renamed: one that is there is whole. */
 static int write_page(const char *path, const struct results_entry *entry,
                       uint32_t n)
 {
-    char partial[4096];
-    FILE *f;
-    int status;
+    struct fsdp_error error = {0};
+    struct report_file file;
+    int status = report_file_open(&file, path, &error);
 
-    snprintf(partial, sizeof(partial), "%.4000s%s", path,
-             special_file(path) ? "" : ".partial");
-    f = fopen(partial, "we");
-    status = f ? results_page(entry, n, f) : FSDP_ERR_IO;
-    if ((f && fclose(f) != 0) ||
-        (status == FSDP_OK && strcmp(partial, path) != 0 &&
-         rename(partial, path) != 0)) {
-        status = FSDP_ERR_IO;
+    if (status == FSDP_OK) {
+        status = report_file_close(&file, results_page(entry, n, file.f));
     }
     if (status != FSDP_OK) {
-        fprintf(stderr, "fsdp-cts results: cannot write %s: %s\n", path,
-                strerror(errno));
+        fprintf(stderr, "fsdp-cts results: %s\n", error.message);
     }
     return status;
 }

@@ -206,9 +206,20 @@ static void signed_ranks(void **state)
     assert_true(w.larger == 1.0 && w.smaller == 1.0);
 }
 
+/* splitmix64 from 0, as its author gives it. */
+static void numbers_by_lot_are_the_same_everywhere(void **state)
+{
+    uint64_t x = 0;
+
+    (void)state;
+    assert_true(draw_of(&x) == UINT64_C(0xe220a8397b1dcdaf));
+    assert_true(draw_of(&x) == UINT64_C(0x6e789e6aa1b965f4));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_by_lot_are_the_same_everywhere),
         cmocka_unit_test(quantiles),
         cmocka_unit_test(divergence_of_a_small_series),
         cmocka_unit_test(a_clear_step),

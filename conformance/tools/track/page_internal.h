@@ -19,7 +19,6 @@ struct page {
 struct page_case {
     uint32_t first, n;
     uint32_t worse, better; /* changes */
-    bool in_newest;         /* run */
     double weight;          /* of what changed; see weight_of in page.c */
 };
 
