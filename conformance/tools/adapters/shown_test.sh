@@ -9,14 +9,21 @@
 set -uo pipefail
 
 python=${FSDP_PYTHON:-python3}
-cd "$(dirname "${BASH_SOURCE[0]}")/shown" || exit 1
-"$python" -c 'import torch' 2>/dev/null || {
+here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
+cd "$here/shown" || exit 1
+has=$("$python" -c "import importlib.util as u
+print(*(m for m in ('torch', 'fairscale', 'deepspeed') if u.find_spec(m)))")
+[[ " $has " = *" torch "* ]] || {
     echo "skip: $python has no torch (set FSDP_PYTHON)"
     exit 77
 }
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+log=$folder/log
 bad=0
+# shellcheck source=conformance/tools/adapters/once.sh
+. "$here/once.sh"
+imported_once
 [ $# -gt 0 ] || set -- dcp*.py ddp*.py fsdp*.py keeps*.py fairscale*.py zero3*.py
 for script; do
     case $script in
@@ -24,10 +31,9 @@ for script; do
     zero3*) needs=deepspeed ;;
     *) needs=torch ;;
     esac
-    if ! "$python" -c "import importlib.util as u, sys
-sys.exit(u.find_spec('$needs') is None)"; then
+    if [[ " $has " != *" $needs "* ]]; then
         echo "$script: left out, $python has no $needs"
-    elif "$python" -W ignore "$script" >"$log" 2>&1; then
+    elif "$player" "$script" >"$log" 2>&1; then
         echo "$script: $(tail -n 1 "$log")"
     else
         echo "FAIL $script:"

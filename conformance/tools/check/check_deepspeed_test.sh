@@ -18,6 +18,7 @@ only=" $* " planted_in=$here/testing/planted_deepspeed.py
 
 chosen='parameter inner.1.0.weight'
 planted zero3-nothing 0 'under zero3, 2 ranks'
+imported_once deepspeed
 planted zero2-nothing 0 'under zero2, 2 ranks'
 planted zero1-nothing 0 'under zero1, 2 ranks'
 planted zero3-frozen 0 own.frozen-still

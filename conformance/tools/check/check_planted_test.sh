@@ -16,6 +16,7 @@ shift
 only=" $* " planted_in=$here/testing/planted.py
 
 planted nothing 0 CONFORMANT
+imported_once
 planted three-ranks 0 CONFORMANT --ranks 3
 planted lora 0 own.frozen-still
 planted microbatches 0 'of 3 microbatches'
@@ -54,6 +55,10 @@ planted evaluates-on-ranks 1 "gathered 1 times in the evaluations of the optimiz
 planted moves-buffer 1 "the optimizer's step changes buffer scale"
 planted learns 0 own.evaluated
 planted schedule 0 CONFORMANT
+planted groups 0 CONFORMANT
+planted one-rate 1 'Look first at own.step:'
+planted clips 0 CONFORMANT
+planted clips-alone 1 'Look first at own.step:'
 planted doubles 1 'FAIL     own.local-grad: step 0, rank 0, unit inner.1, parameter inner.1.0.weight'
 planted fsdp1-doubles 1 'FAIL     own.local-grad: step 0, rank 0, unit inner.1, parameter inner.1.0.weight'
 planted twice 0 CONFORMANT
@@ -98,4 +103,4 @@ planted raises 1 'own.completes: rank 1 raised: step 0, microbatch 0, forward, i
 planted killed 1 'own.completes: rank 1 signalled: step 0, microbatch 0, forward, in inner.0.3: signal 9 (SIGKILL)'
 planted hangs 1 'own.completes: rank 1 hung: step 0, microbatch 0, forward, in inner.0.3: no end after' --timeout 60
 
-finish "$([ "$only" = '  ' ] && echo 71 || echo 1)"
+finish "$([ "$only" = '  ' ] && echo 75 || echo 1)"

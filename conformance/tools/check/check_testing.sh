@@ -24,13 +24,16 @@ sys.exit(u.find_spec('$module') is None)" || {
 }
 needs torch
 
+# shellcheck source=conformance/tools/adapters/once.sh
+. "$here/../adapters/once.sh"
+
 # says CODE TEXT ARGUMENT...: that exit code, and TEXT is printed.
 says()
 {
     local code=$1 text=$2 why='' got
 
     shift 2
-    "$cts" check --python "$python" "$@" >"$folder/out" 2>"$folder/err"
+    "$cts" check --python "$player" "$@" >"$folder/out" 2>"$folder/err"
     got=$?
     if [ "$got" -ne "$code" ]; then
         why="exit $got, not $code: $(head -c 600 "$folder/out" "$folder/err")"

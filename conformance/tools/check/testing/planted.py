@@ -3,6 +3,7 @@
 variable PLANTED of the environment says ("divisor", "fsdp1-divisor");
 check_planted_test.sh says what has to find it."""
 
+import math
 import os
 import signal
 import time
@@ -205,7 +206,15 @@ def gathered_again(unit, forward, x):
 
 
 def adam(model):
-    return torch.optim.AdamW(model.parameters(), lr=1e-2)
+    if PLANTED not in ("groups", "one-rate"):
+        return torch.optim.AdamW(model.parameters(), lr=1e-2)
+    alone = PLANTED == "groups" or not dist.is_initialized()
+    inner, rest = [], []
+    for name, p in model.named_parameters():
+        (inner if "inner" in name else rest).append(p)
+    return torch.optim.AdamW(
+        [{"params": rest}, {"params": inner, "lr": 2e-2 if alone else 1e-2}],
+        lr=1e-2)
 
 
 class Restless(torch.optim.AdamW):
@@ -264,6 +273,18 @@ def learn(optimizer, *_):
         optimizer.model(torch.arange(6).reshape(2, 3)).sum().backward()
 
 
+def clip(optimizer, *_, of=lambda g: g):
+    """By the greatest element, as that has no order in which it is added up."""
+    torch.nn.utils.clip_grads_with_norm_(
+        optimizer.model.parameters(), 2.0 ** -6, torch.nn.utils.get_total_norm(
+            [of(p.grad) for p in optimizer.model.parameters()], math.inf))
+
+
+def clip_alone(optimizer, *_):
+    """By that of this rank's shards."""
+    clip(optimizer, of=lambda g: getattr(g, "_local_tensor", g))
+
+
 class Schedule:
     """Made when the first step is."""
 
@@ -290,6 +311,8 @@ HOOKS = {
     "moves-buffer": {"post": move_buffer},
     "learns": {"post": learn},
     "schedule": {"post": Schedule()},
+    "clips": {"pre": clip},
+    "clips-alone": {"pre": clip_alone},
 }
 
 
