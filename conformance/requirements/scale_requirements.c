@@ -4,6 +4,7 @@
  * scale is undone once, a gradient that is not finite is found by all ranks
  * and changes nothing, and the run goes on as if that step had not been. Which
  * steps must be skipped the unsharded run says, which plays the same script.
+ * That all ranks find what one has found is asked of any arithmetic.
  */
 #include "requirements/families.h"
 
@@ -120,6 +121,24 @@ static float inverse_at(const struct expect *e, uint32_t i)
 
 /* ---- found_inf ----------------------------------------------------------- */
 
+/*
+ * Whether every rank has to be told so. Where an arithmetic of its own may
+ * overflow in another step than the suite's, in 16 bits, ranks agree all the
+ * same: what one of them has found the others are told.
+ */
+static bool is_found(const struct expect *e, const struct record *r, uint32_t i)
+{
+    const bool own = e->profile == EXPECT_OWN && !workload_is_exact(e->c->data);
+    bool found = !(own && e->c->precision != CASE_F32) && is_skipped(e, i);
+
+    for (uint32_t k = 0; own && k < e->c->ranks; k++) {
+        const struct record_answer *got = found_of(compare_rank(r, k), i);
+
+        found = found || (got && got->status != 0);
+    }
+    return found;
+}
+
 /* Of all steps that are to be skipped, or of all others. */
 static bool found_holds(const struct expect *e, const struct record *r,
                         bool skipped, struct finding *f)
@@ -129,7 +148,9 @@ static bool found_holds(const struct expect *e, const struct record *r,
                                "the unsharded run has no record");
     }
     for (uint32_t i = 0; i < e->n_events; i++) {
-        if (verb_of(e, i) != SCRIPT_STEP || is_skipped(e, i) != skipped) {
+        const bool found = skipped ? is_found(e, r, i) : is_skipped(e, i);
+
+        if (verb_of(e, i) != SCRIPT_STEP || found != skipped) {
             continue;
         }
         for (uint32_t k = 0; k < e->c->ranks; k++) {
@@ -152,9 +173,13 @@ static bool found_spoil(const struct expect *e, struct record *r, bool skipped)
         struct record_answer *got =
             found_of(compare_rank_to_spoil(r, r->n_ranks - 1), i);
 
-        if (got && is_skipped(e, i) == skipped) {
+        if (got &&
+            (skipped ? is_found(e, r, i) : is_skipped(e, i)) == skipped) {
             got->status = got->status == 0;
-            return true;
+            if (!skipped || is_found(e, r, i)) {
+                return true; /* who knows better is still there */
+            }
+            got->status = got->status == 0;
         }
     }
     return false;
@@ -431,7 +456,6 @@ const struct requirement scale_requirements[] = {
      .level = LEVEL_STEP,
      .needs = "run.shows-every-step",
      .claim = "loss-scale",
-     .profile = PROFILE_BITS,
      .applies = scales,
      .holds = found_everywhere_holds,
      .spoil = found_everywhere_spoil},
