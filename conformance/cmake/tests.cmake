@@ -265,6 +265,19 @@ foreach(row memory.pytorch_fsdp2 memory.pytorch_fsdp1 memory.fairscale_fsdp
         LABELS conformance TIMEOUT 900 SKIP_RETURN_CODE 77)
 endforeach()
 
+# Others that are wrong in one thing that they claim: played, and kept.
+foreach(engine pytorch_fsdp2 pytorch_fsdp1 fairscale_fsdp deepspeed_zero3)
+    add_test(NAME results.planted.${engine}
+        COMMAND ${here}/tools/adapters/planted_test.sh
+            $<TARGET_FILE:fsdp-cts> ${engine})
+    add_test(NAME results.planted-kept.${engine}
+        COMMAND ${here}/tools/adapters/planted_test.sh
+            $<TARGET_FILE:fsdp-cts> ${engine} --kept)
+    set_tests_properties(results.planted.${engine}
+        results.planted-kept.${engine} PROPERTIES LABELS conformance
+        TIMEOUT 900 SKIP_RETURN_CODE 77)
+endforeach()
+
 # Ranks that torchrun starts, also on two hosts.
 add_test(NAME results.torchrun
     COMMAND ${here}/tools/adapters/torchrun_test.sh $<TARGET_FILE:fsdp-cts>)

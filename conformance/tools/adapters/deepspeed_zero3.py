@@ -44,6 +44,7 @@ from adapter_memory import (
 from adapter_models import STATES, make_optimizer, numel, weights_of
 from adapter_ranks import main
 from adapter_torch import Engine, Piece, dtypes_of
+import capability_faults
 from zero3_faults import FAULTS
 
 
@@ -265,7 +266,7 @@ class Zero3(Engine):
 
     name = "deepspeed-zero3"
     version = deepspeed.__version__
-    faults = FAULTS
+    faults = FAULTS | capability_faults.OF_ALL
     claims = [
         "flat", "full-shard", "eval", "again", "sgd", "momentum", "adamw",
         "fold-any", "workload-mlp", "workload-linear", "wrap-layer",

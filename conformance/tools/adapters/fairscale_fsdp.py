@@ -20,6 +20,7 @@ from adapter_memory import STAGING, owned_by_flat, states_of
 from adapter_models import STATES, weights_of
 from adapter_ranks import main
 from adapter_torch import Engine, dtypes_of, pieces_of_flat
+import capability_faults
 from flat_faults import FlatFaults
 
 
@@ -151,7 +152,7 @@ class FairScale(Engine):
         flats=lambda module, *_: module.params,
         free=(Fsdp, "_free_full_params"), end=(Fsdp, "_wait_for_post_backward"),
         reduce=(Fsdp, "_post_backward_hook"),
-        shard=(Fsdp, "_shard_parameters_")).all()
+        shard=(Fsdp, "_shard_parameters_")).all() | capability_faults.OF_ALL
     claims = [
         "flat", "full-shard", "shard-grad-op", "keep-root", "reshard-root",
         "no-sync", "eval", "again", "unshard-all", "unshard-f32", "sgd",

@@ -30,6 +30,7 @@ from adapter_ranks import main
 from adapter_torch import (
     Engine, Piece, add_casts, casts_of, dtypes_of, pieces_of_flat,
 )
+import capability_faults
 from dtype_faults import casts_nothing, inputs_cast, outputs_cast
 from flat_faults import FlatFaults
 from fsdp1_saved import SAVED, Full, Local, Sharded
@@ -113,7 +114,8 @@ class Fsdp1(Engine):
                                    lambda m: getattr(m._handle, "unit", None)),
         "outputs-cast": outputs_cast(_runtime_utils, "_post_forward"),
         "casts-nothing": casts_nothing(_runtime_utils,
-                                       lambda _, *args, **named: (args, named))}
+                                       lambda _, *args, **named: (args, named)),
+        **capability_faults.OF_ALL, **capability_faults.OF_FSDP1}
     claims = [
         "flat", "full-shard", "shard-grad-op", "no-shard", "hybrid-shard",
         "hybrid-shard-zero2", "keep-root", "no-sync", "eval", "again",

@@ -47,6 +47,7 @@ from adapter_models import STATES, ignored_in, tie_again, weights_of
 from adapter_ranks import main
 from adapter_script import ALL
 from adapter_torch import Engine, Piece, add_casts, casts_of, dtypes_of
+import capability_faults
 from fsdp2_faults import FAULTS
 
 
@@ -237,7 +238,7 @@ class Fsdp2(Engine):
     """PyTorch FSDP2 (fully_shard)."""
 
     name = "pytorch-fsdp2"
-    faults = FAULTS
+    faults = FAULTS | capability_faults.OF_ALL | capability_faults.OF_FSDP2
     remembers_sync = True
     claims = [
         "per-parameter", "full-shard", "shard-grad-op", "no-shard",
