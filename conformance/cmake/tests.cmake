@@ -275,7 +275,7 @@ foreach(engine pytorch_fsdp2 pytorch_fsdp1 fairscale_fsdp deepspeed_zero3)
             $<TARGET_FILE:fsdp-cts> ${engine} --kept)
     set_tests_properties(results.planted.${engine}
         results.planted-kept.${engine} PROPERTIES LABELS conformance
-        TIMEOUT 900 SKIP_RETURN_CODE 77)
+        TIMEOUT 1800 SKIP_RETURN_CODE 77)
 endforeach()
 
 # Ranks that torchrun starts, also on two hosts.
@@ -316,7 +316,7 @@ foreach(name check_planted check_deepspeed)
     add_test(NAME check.${name} COMMAND ${here}/tools/check/${name}_test.sh
         $<TARGET_FILE:fsdp-cts>)
     set_tests_properties(check.${name} PROPERTIES LABELS conformance
-        TIMEOUT 1800 SKIP_RETURN_CODE 77)
+        TIMEOUT 3600 SKIP_RETURN_CODE 77)
 endforeach()
 
 # ---- Track ----
