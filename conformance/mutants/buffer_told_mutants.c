@@ -203,7 +203,7 @@ const struct mutant buffer_told_mutants[] = {
     {.name = "buffer-dtype-ignored",
      .text = "buffers stay in the dtype that they are stored in",
      .evidence = "an option that is read and not used",
-     .kills = "buffer.dtype memory.buffers",
+     .kills = "buffer.dtype error.buffer-dtypes-disagree memory.buffers",
      .shows = {.in = trains_in_16_bits, .mixed = true},
      .options = buffer_dtype_ignored},
     {.name = "buffer-names-unread",
