@@ -13,6 +13,7 @@
 #include "judge/judge_testing.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void all_is_well(void **state)
@@ -198,7 +199,8 @@ static void what_is_counted_alone_is_said(void **state)
     for (uint32_t k = 0; k < 2; k++) {
         struct record_account *const a = &run->record[k].rank[1].account;
 
-        a->payloads.n = 3;
+        a->n_payloads = 3;
+        a->payload = calloc(a->n_payloads, sizeof(*a->payload));
         a->carried.n_rows = 2;
         a->carried.row[0].calls = 2;
         a->carried.row[1].calls = k == 0 ? 1 : 7;

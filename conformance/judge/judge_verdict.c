@@ -177,10 +177,10 @@ void judge_note_followed(struct judge_result *out, const struct record *r)
         const struct record_account *const a = &r->rank[k].account;
         const uint64_t n = carried(a);
 
-        if (a->payloads.n > 0 && n > a->payloads.n) {
+        if (a->n_payloads > 0 && n > a->n_payloads) {
             more = true;
             if (n > out->followed.of) {
-                out->followed.known = a->payloads.n;
+                out->followed.known = a->n_payloads;
                 out->followed.of = (uint32_t)n;
             }
         }

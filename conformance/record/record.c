@@ -145,6 +145,8 @@ void record_rank_release(struct record_rank *rank)
     free(rank->answer);
     free(rank->edge);
     free(rank->pass);
+    free(rank->account.payload);
+    free(rank->account.digest);
     free(rank->flights.flight);
     for (uint32_t i = 0; rank->tensor && i < rank->n_tensors; i++) {
         if (!record_spill_has(rank->spill, rank->tensor[i].data)) {
@@ -389,6 +391,24 @@ static void copy_sequences(const struct record_rank *from,
     }
 }
 
+int record_account_copy(const struct record_account *from,
+                        struct record_account *out)
+{
+    int status = FSDP_OK;
+
+    *out = *from;
+    out->payload = copy_of(from->payload, from->n_payloads,
+                           sizeof(*out->payload), &status);
+    out->digest =
+        copy_of(from->digest, from->n_digests, sizeof(*out->digest), &status);
+    if (status != FSDP_OK) {
+        free(out->payload);
+        free(out->digest);
+        memset(out, 0, sizeof(*out));
+    }
+    return status;
+}
+
 static int copy_rank(const struct record_rank *from, struct record_spill *spill,
                      struct record_rank *to)
 {
@@ -422,6 +442,9 @@ static int copy_rank(const struct record_rank *from, struct record_spill *spill,
     to->pass = copy_of(from->pass, from->n_passes, sizeof(*to->pass), &status);
     to->flights.flight = copy_of(from->flights.flight, from->flights.n,
                                  sizeof(*to->flights.flight), &status);
+    if (record_account_copy(&from->account, &to->account) != FSDP_OK) {
+        status = FSDP_ERR_NOMEM;
+    }
     copy_sequences(from, to, &status);
     copy_tensors(from, to, &status);
     return status;

@@ -340,6 +340,10 @@ void record_rank_release(struct record_rank *rank);
 /* A record of one's own, to spoil: copies everything, and `record_release`
  * frees it. NOMEM leaves *out empty. */
 int record_copy(const struct record *from, struct record *out);
+/* What was counted of a rank, with lists of its own. NOMEM leaves *out empty.
+ */
+int record_account_copy(const struct record_account *from,
+                        struct record_account *out);
 bool record_claims(const struct record *r, const char *claim);
 
 /* The part of `parameter` that begins at `first`, or NULL. */

@@ -248,12 +248,12 @@ static bool check_account(struct record_json *j, void *base)
 
 static bool has_no_payloads(const void *base)
 {
-    return ((const struct record_account *)base)->payloads.n == 0;
+    return ((const struct record_account *)base)->n_payloads == 0;
 }
 
 static bool has_no_digests(const void *base)
 {
-    return ((const struct record_account *)base)->digests.n == 0;
+    return ((const struct record_account *)base)->n_digests == 0;
 }
 
 static const struct record_row payload = {.type = &record_u64,
@@ -265,12 +265,12 @@ static const struct record_row account_rows[] = {
     {"own", &record_flag, AT(own)},
     {"recorded", &record_object, AT(recorded), .table = &traffic_table},
     {"carried", &record_object, AT(carried), .table = &traffic_table},
-    {"payloads", &record_short_list,
-     RECORD_LIST(struct record_account, payloads.hash, payloads.n),
+    {"payloads", &record_list,
+     RECORD_LIST(struct record_account, payload, n_payloads),
      .most = RECORD_PAYLOADS, .each = &payload, .optional = true,
      .absent = has_no_payloads},
-    {"digests", &record_short_list,
-     RECORD_LIST(struct record_account, digests.sum, digests.n),
+    {"digests", &record_list,
+     RECORD_LIST(struct record_account, digest, n_digests),
      .most = RECORD_PAYLOADS, .each = &payload, .optional = true,
      .absent = has_no_digests},
 };

@@ -77,13 +77,16 @@ static void what_was_carried_comes_back(void **state)
             record_traffic_add(&a->carried, i, FSDP_DIM_WORLD, i % 7, 1, 2,
                                UINT64_MAX / 64 - i);
         }
-        a->payloads.n = k == 0 ? 0 : RECORD_PAYLOADS; /* 0: is not written */
-        for (uint32_t i = 0; i < a->payloads.n; i++) {
-            a->payloads.hash[i] = record_payload_add(i, &i, sizeof(i));
+        a->n_payloads = k == 0 ? 0 : RECORD_PAYLOADS; /* 0: is not written */
+        a->payload = calloc(RECORD_PAYLOADS, sizeof(*a->payload));
+        a->digest = calloc(RECORD_PAYLOADS, sizeof(*a->digest));
+        assert_true(a->payload && a->digest);
+        for (uint32_t i = 0; i < a->n_payloads; i++) {
+            a->payload[i] = record_payload_add(i, &i, sizeof(i));
         }
-        a->digests.n = a->payloads.n;
-        for (uint32_t i = 0; i < a->digests.n; i++) {
-            a->digests.sum[i] = record_digest_add(i, i, &i, 1, sizeof(i));
+        a->n_digests = a->n_payloads;
+        for (uint32_t i = 0; i < a->n_digests; i++) {
+            a->digest[i] = record_digest_add(i, i, &i, 1, sizeof(i));
         }
         a->carried.amid = 3;
         a->carried.before = a->carried.reductions = 0; /* is not written */
@@ -93,8 +96,16 @@ static void what_was_carried_comes_back(void **state)
     write_record(*state, &r);
     assert_int_equal(record_read(*state, &back, &error), FSDP_OK);
     for (uint32_t k = 0; k < r.n_ranks; k++) {
-        assert_memory_equal(&back.rank[k].account, &r.rank[k].account,
-                            sizeof(back.rank[k].account));
+        const struct record_account *const x = &r.rank[k].account;
+        const struct record_account *const y = &back.rank[k].account;
+
+        assert_memory_equal(y, x, offsetof(struct record_account, payload));
+        assert_true(!x->n_payloads || y->payload);
+        assert_true(!x->n_digests || y->digest);
+        for (uint32_t i = 0; i < x->n_payloads; i++) {
+            assert_true(y->payload[i] == x->payload[i]);
+            assert_true(y->digest[i] == x->digest[i]);
+        }
     }
     assert_true(r.rank[0].account.carried.order !=
                 r.rank[1].account.carried.order);

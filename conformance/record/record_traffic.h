@@ -16,15 +16,6 @@ enum {
     RECORD_PAYLOADS = 8192    /* the first ones: as all named cases have */
 };
 
-/* Of the same collectives: a sum of what each element that others get is worth
- * at its place (record_digest_add). Shards' sums add up to the unit's, and what
- * is +0 adds nothing, so that who knows values and places can tell it without
- * the message. */
-struct record_digests {
-    uint32_t n;
-    uint64_t sum[RECORD_PAYLOADS];
-};
-
 struct record_traffic {
     uint64_t exchanges, exchanged; /* out of band: calls, bytes of a rank */
     uint64_t amid; /* of them between the first reduction and the last one */
@@ -40,19 +31,20 @@ struct record_traffic {
     } row[RECORD_TRAFFIC_ROWS];
 };
 
-/* What a rank has sent in its first collectives, in order: a hash of the bytes
- * that others get from it (record_payload_add); of an all-reduce those that it
- * is reduced from. */
-struct record_payloads {
-    uint32_t n;
-    uint64_t hash[RECORD_PAYLOADS];
-};
-
-/* What a rank has communicated, as somebody else knows it who carries it. */
+/* What a rank has communicated, as somebody else knows it who carries it. Of
+ * its first collectives, in order,
+ *
+ *     payload  a hash of the bytes that others get from it
+ *              (record_payload_add); of an all-reduce those that it is reduced
+ *              from;
+ *     digest   a sum of what each element that others get is worth at its place
+ *              (record_digest_add). Shards' sums add up to the unit's, and what
+ *              is +0 adds nothing, so that who knows values and places can tell
+ *              it without the message. */
 struct record_carried {
     struct record_traffic traffic;
-    struct record_payloads payloads;
-    struct record_digests digests;
+    uint32_t n; /* of those: RECORD_PAYLOADS at most */
+    uint64_t payload[RECORD_PAYLOADS], digest[RECORD_PAYLOADS];
 };
 
 /* Of a rank whose record crossed to another process as it happened. */
@@ -61,42 +53,18 @@ struct record_account {
     uint32_t own;   /* the engine brings a communicator: what is recorded went
                        by that */
     struct record_traffic recorded, carried;
-    struct record_payloads payloads; /* of what was carried */
-    struct record_digests digests;
+    uint32_t n_payloads, n_digests; /* of what was carried */
+    uint64_t *payload, *digest;
 };
 
-/* They are mostly empty: what is not there is not copied. */
-static inline void record_payloads_copy(struct record_payloads *to,
-                                        const struct record_payloads *from)
-{
-    to->n = from->n < RECORD_PAYLOADS ? from->n : RECORD_PAYLOADS;
-    memcpy(to->hash, from->hash, to->n * sizeof(to->hash[0]));
-}
-
-static inline void record_digests_copy(struct record_digests *to,
-                                       const struct record_digests *from)
-{
-    to->n = from->n < RECORD_PAYLOADS ? from->n : RECORD_PAYLOADS;
-    memcpy(to->sum, from->sum, to->n * sizeof(to->sum[0]));
-}
-
+/* Most of it is empty: what is not there is not copied. */
 static inline void record_carried_copy(struct record_carried *to,
                                        const struct record_carried *from)
 {
     to->traffic = from->traffic;
-    record_payloads_copy(&to->payloads, &from->payloads);
-    record_digests_copy(&to->digests, &from->digests);
-}
-
-static inline void record_account_copy(struct record_account *to,
-                                       const struct record_account *from)
-{
-    to->known = from->known;
-    to->own = from->own;
-    to->recorded = from->recorded;
-    to->carried = from->carried;
-    record_payloads_copy(&to->payloads, &from->payloads);
-    record_digests_copy(&to->digests, &from->digests);
+    to->n = from->n < RECORD_PAYLOADS ? from->n : RECORD_PAYLOADS;
+    memcpy(to->payload, from->payload, to->n * sizeof(to->payload[0]));
+    memcpy(to->digest, from->digest, to->n * sizeof(to->digest[0]));
 }
 
 static inline uint64_t record_traffic_mix(uint64_t order, uint64_t x)

@@ -10,7 +10,7 @@
 
 bool carried_is_known(const struct record *r)
 {
-    return r->n_ranks > 0 && r->rank && r->rank[0].account.payloads.n > 0;
+    return r->n_ranks > 0 && r->rank && r->rank[0].account.n_payloads > 0;
 }
 
 /* What was communicated before the first step: 0; in steps from 1 on; and
@@ -58,8 +58,7 @@ bool carried_each(const struct expect *e, const struct record *r, uint32_t k,
                   void *context, struct finding *f)
 {
     const struct record_rank *const rank = compare_rank(r, k);
-    const struct record_payloads *const sent =
-        rank ? &rank->account.payloads : NULL;
+    const struct record_account *const sent = rank ? &rank->account : NULL;
     const bool follows = rank && is_followed(e, rank);
     uint32_t at = 0;
 
@@ -76,7 +75,7 @@ bool carried_each(const struct expect *e, const struct record *r, uint32_t k,
                                       .shard = k % e->shards,
                                       .step = s - 1};
 
-            if (at == sent->n || at == RECORD_PAYLOADS) {
+            if (at == sent->n_payloads || at == RECORD_PAYLOADS) {
                 return at == RECORD_PAYLOADS ||
                        finding_text(f, finding_at("run", s, -1, k),
                                     "nobody has carried what it sent");
@@ -84,7 +83,7 @@ bool carried_each(const struct expect *e, const struct record *r, uint32_t k,
             if (s > 0) {
                 struct carried y = x;
 
-                y.payload = sent->hash[at];
+                y.payload = sent->payload[at];
                 y.at = at;
                 if (!visit(&y, context, f)) {
                     return false;
@@ -126,7 +125,7 @@ bool carried_spoil(const struct expect *e, struct record *r,
 
     (void)carried_each(e, r, k, find_first, &first, &f);
     if (rank && first.found) {
-        rank->account.payloads.hash[first.at] ^= 1;
+        rank->account.payload[first.at] ^= 1;
     }
     return rank && first.found;
 }

@@ -272,7 +272,7 @@ static bool stand_still(const struct run *run, struct record *r, uint32_t unit,
         const struct sent *const to = sent_in(run, m, unit, step + 1);
 
         if (rank && to->c) {
-            rank->account.payloads.hash[to->at] =
+            rank->account.payload[to->at] =
                 sent_in(run, m, unit, step)->gathered;
         }
     }
@@ -388,7 +388,7 @@ static bool send_again(const struct run *run, struct record *r, uint32_t unit,
 
         gave = gave || sent_in(run, k, unit, 0)->of[0].gives;
         if (rank && now->of[0].reduces) {
-            rank->account.payloads.hash[now->of[0].at] = before->of[0].first;
+            rank->account.payload[now->of[0].at] = before->of[0].first;
         }
     }
     return gave;

@@ -22,22 +22,24 @@ enum {
 
 static bool is_known(const struct record *r)
 {
-    return r->n_ranks > 0 && r->rank && r->rank[0].account.digests.n > 0 &&
+    return r->n_ranks > 0 && r->rank && r->rank[0].account.n_digests > 0 &&
            r->rank[0].n_passes > 0;
 }
 
 /* The digests of all of a unit's collectives of a kind, in order. */
 struct list {
     uint32_t n;
-    uint64_t sum[RECORD_PAYLOADS];
-    uint32_t dtype[RECORD_PAYLOADS];
+    uint64_t *sum;
+    uint32_t *dtype;
 };
 
 struct run {
     const struct expect *e;
     const struct record *r;
     bool reductions;
-    struct list *list; /* [ranks][units] */
+    struct list *list; /* [ranks][units], each with room for all of a rank's */
+    uint64_t *sum;
+    uint32_t *dtype;
 };
 
 static struct list *list_of(const struct run *run, uint32_t k, uint32_t unit)
@@ -53,14 +55,14 @@ static bool is_meant(const struct run *run, const struct carried *x)
 static bool note(const struct carried *x, void *context, struct finding *f)
 {
     struct run *const run = context;
-    const struct record_digests *const d =
-        &compare_rank(x->r, x->rank)->account.digests;
+    const struct record_account *const a =
+        &compare_rank(x->r, x->rank)->account;
 
     (void)f;
-    if (is_meant(run, x) && x->at < d->n && x->at < RECORD_PAYLOADS) {
+    if (is_meant(run, x) && x->at < a->n_digests) {
         struct list *const to = list_of(run, x->rank, x->c->unit);
 
-        to->sum[to->n] = d->sum[x->at];
+        to->sum[to->n] = a->digest[x->at];
         to->dtype[to->n++] = x->c->dtype;
     }
     return true;
@@ -70,11 +72,27 @@ static bool run_make(struct run *run, const struct expect *e,
                      const struct record *r, bool reductions, struct finding *f)
 {
     const size_t n = (size_t)e->c->ranks * e->units->n_units;
+    size_t room = 1;
 
-    *run = (struct run){e, r, reductions, calloc(n + 1, sizeof(*run->list))};
-    if (!run->list) {
+    for (uint32_t k = 0; k < e->c->ranks; k++) {
+        const struct record_rank *const rank = compare_rank(r, k);
+
+        room = rank && rank->account.n_digests > room ? rank->account.n_digests
+                                                      : room;
+    }
+    *run = (struct run){e,
+                        r,
+                        reductions,
+                        calloc(n + 1, sizeof(*run->list)),
+                        malloc((n + 1) * room * sizeof(*run->sum)),
+                        malloc((n + 1) * room * sizeof(*run->dtype))};
+    if (!run->list || !run->sum || !run->dtype) {
         return finding_missing(f, finding_at("run", -1, -1, 0),
                                "no memory to compare it in");
+    }
+    for (size_t i = 0; i < n; i++) {
+        run->list[i].sum = run->sum + i * room;
+        run->list[i].dtype = run->dtype + i * room;
     }
     for (uint32_t k = 0; k < e->c->ranks; k++) {
         if (!carried_each(e, r, k, note, run, f)) {
@@ -82,6 +100,13 @@ static bool run_make(struct run *run, const struct expect *e,
         }
     }
     return true;
+}
+
+static void run_release(struct run *run)
+{
+    free(run->list);
+    free(run->sum);
+    free(run->dtype);
 }
 
 /* Calls `holds` for each pass of each rank, and each unit that there is. */
@@ -114,7 +139,7 @@ all_hold(const struct expect *e, const struct record *r, bool reductions,
     const bool good =
         run_make(&run, e, r, reductions, f) && each_pass(&run, holds, f);
 
-    free(run.list);
+    run_release(&run);
     return good;
 }
 
@@ -213,7 +238,7 @@ static bool spoil_pass(const struct expect *e, struct record *r,
             change(p);
         }
     }
-    free(run.list);
+    run_release(&run);
     return done && !failed;
 }
 

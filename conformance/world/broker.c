@@ -223,10 +223,7 @@ static void hash_turn(struct carrying *c, const struct world_group *g,
     for (uint32_t i = 0; t->header.kind < FSDP_N_COLLECTIVES && i < g->extent;
          i++) {
         struct post *const p = &c->post[member(g, i)];
-        struct record_payloads *const to =
-            &c->b->carried[member(g, i)].payloads;
-        struct record_digests *const sums =
-            &c->b->carried[member(g, i)].digests;
+        struct record_carried *const to = &c->b->carried[member(g, i)];
         uint64_t all = 0;
 
         if (to->n == RECORD_PAYLOADS) {
@@ -241,8 +238,8 @@ static void hash_turn(struct carrying *c, const struct world_group *g,
             all = record_payload_join(all, p->hash[k]);
         }
         if (last) {
-            to->hash[to->n++] = all;
-            sums->sum[sums->n++] = p->digest;
+            to->payload[to->n] = all;
+            to->digest[to->n++] = p->digest;
         }
     }
 }

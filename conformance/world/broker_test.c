@@ -194,10 +194,10 @@ static void what_is_sent_has_a_hash(void **state)
         for (uint64_t i = 0; i < 2ull * MANY; i++) {
             in[i] = sent_by(r, i);
         }
-        assert_int_equal(t[r].payloads.n, 3);
+        assert_int_equal(t[r].n, 3);
         all = record_payload_join(all, record_payload_add(0, in, bytes));
         all = record_payload_join(all, 0);
-        assert_true(t[r].payloads.hash[0] == all);
+        assert_true(t[r].payload[0] == all);
         all = 0;
         for (uint32_t i = 0; i < 2; i++) {
             all = record_payload_join(
@@ -205,15 +205,14 @@ static void what_is_sent_has_a_hash(void **state)
                          ? 0
                          : record_payload_add(0, in + (size_t)i * MANY, bytes));
         }
-        assert_true(t[r].payloads.hash[1] == all);
-        assert_true(t[r].payloads.hash[2] == sent_to_reduce(r % 2, in));
-        assert_int_equal(t[r].digests.n, 3);
+        assert_true(t[r].payload[1] == all);
+        assert_true(t[r].payload[2] == sent_to_reduce(r % 2, in));
         for (uint32_t i = 0; i < 3; i++) {
-            assert_true(t[r].digests.sum[i] == digest_of(r, i, in));
+            assert_true(t[r].digest[i] == digest_of(r, i, in));
         }
         in[MANY - 1] += 1.0f;
         assert_true(
-            t[r].payloads.hash[0] !=
+            t[r].payload[0] !=
             record_payload_join(
                 record_payload_join(0, record_payload_add(0, in, bytes)), 0));
     }

@@ -173,7 +173,8 @@ static void end_texts(struct record_rank *r)
     }
 }
 
-/* All but the lists, which are those that have come before. */
+/* All but the lists, which are those that have come before, and what others
+ * than the rank write of it. */
 static void take_end(struct scribe *s, const unsigned char *p)
 {
     struct record_rank all;
@@ -187,6 +188,9 @@ static void take_end(struct scribe *s, const unsigned char *p)
     all.n_sequences = s->r.n_sequences;
     all.tensor = s->r.tensor;
     all.n_tensors = s->r.n_tensors;
+    all.edge = NULL;
+    all.n_edges = 0;
+    memset(&all.account, 0, sizeof(all.account));
     all.spill = NULL;
     s->r = all;
     end_texts(&s->r);

@@ -65,7 +65,7 @@ int case_record_write(const char *folder, const struct run_case *c,
             to->weight = player->weight[k];
         }
         if (player->account) {
-            record_account_copy(&to->account, &player->account[k]);
+            status = record_account_copy(&player->account[k], &to->account);
         }
     }
     if (status == FSDP_OK) {

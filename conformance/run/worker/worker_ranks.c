@@ -220,8 +220,9 @@ static void account(struct worker_ranks *w, const struct notary_notes *notes,
         a->own = notes->told[k].own;
         a->recorded = notes->told[k].of;
         a->carried = w->carried[k].traffic;
-        record_payloads_copy(&a->payloads, &w->carried[k].payloads);
-        record_digests_copy(&a->digests, &w->carried[k].digests);
+        a->payload = w->carried[k].payload;
+        a->digest = w->carried[k].digest;
+        a->n_payloads = a->n_digests = w->carried[k].n;
     }
 }
 
@@ -264,7 +265,7 @@ static int run_ranks(struct worker_ranks *w, uint32_t kind,
                          error);
     }
     for (uint32_t k = 0; k < ranks_of(b); k++) {
-        w->carried[k].payloads.n = w->carried[k].digests.n = 0;
+        w->carried[k].n = 0;
         memset(&w->carried[k].traffic, 0, sizeof(w->carried[k].traffic));
     }
     status = world_run_carried(mesh, w->o->timeout_ms, rank_body_run, b, ends,
