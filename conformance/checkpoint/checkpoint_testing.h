@@ -182,9 +182,11 @@ static inline int testing_save(struct fsdp_sharded *sharded,
 {
     struct fsdp_save s = *save;
 
+    s.size = sizeof(s); /* whatever was known to who made it */
     s.form = testing.form;
     s.rank0_only = testing.rank0_only;
     s.what = testing.what;
+    s.dtype = 0;
     s.file_bytes = testing.file_bytes;
     if (testing.into) {
         FSDP_TRY(testing.real->pieces(sharded, show_piece, NULL));
