@@ -209,7 +209,8 @@ static void end_leftovers(struct worker_ranks *w)
     restore_limits(w);
 }
 
-/* What the recorders have told the notary, beside what the broker carried. */
+/* What the recorders have told the notary, beside what the broker carried; its
+ * hashes stay where they are until ranks are recorded again. */
 static void account(struct worker_ranks *w, const struct notary_notes *notes,
                     uint32_t ranks)
 {
@@ -264,12 +265,12 @@ static int run_ranks(struct worker_ranks *w, uint32_t kind,
         return world_run(kind, mesh, w->o->timeout_ms, rank_body_run, b, ends,
                          error);
     }
-    for (uint32_t k = 0; k < ranks_of(b); k++) {
+    for (uint32_t k = 0; b->crosses && k < ranks_of(b); k++) {
         w->carried[k].n = 0;
         memset(&w->carried[k].traffic, 0, sizeof(w->carried[k].traffic));
     }
     status = world_run_carried(mesh, w->o->timeout_ms, rank_body_run, b, ends,
-                               w->carried, error);
+                               b->crosses ? w->carried : NULL, error);
     if (status == FSDP_ERR_COMM) {
         w->unknown = "the process that carries what ranks send did not come to "
                      "its end";
