@@ -329,7 +329,8 @@ static uint64_t reduced_by_rank_1(const struct scene *x, uint32_t unit)
 static void what_has_no_gradient_may_be_filled(void **state)
 {
     const uint32_t unit = 1;
-    struct own_tensor *from, *to;
+    struct own_tensor *from;
+    struct own_tensor *to;
     struct scene x;
     uint64_t all;
     uint32_t p;
