@@ -75,6 +75,17 @@ bool case_is_script(const struct run_case *c)
     return c->scenario == CASE_SCRIPT;
 }
 
+bool case_leaves_unreduced(const struct run_case *c)
+{
+    for (uint32_t b = 0; b < c->microbatches && b < CASE_MAX_MICROBATCHES;
+         b++) {
+        if (c->sync[b] == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint32_t case_losses_a_step(const struct run_case *c)
 {
     return case_is_script(c) ? 1 : c->microbatches;

@@ -214,6 +214,8 @@ bool case_trains(const struct run_case *c);
 void case_sharded(const struct run_case *c, struct run_case *out);
 /* Whether it plays a script of its own. */
 bool case_is_script(const struct run_case *c);
+/* Whether a microbatch of a step is not reduced. */
+bool case_leaves_unreduced(const struct run_case *c);
 /* How many losses a step of its record has: its microbatches; or, of a script,
  * one. */
 uint32_t case_losses_a_step(const struct run_case *c);

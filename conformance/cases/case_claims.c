@@ -105,13 +105,7 @@ static bool offloads(const struct run_case *c, uint32_t value)
 static bool leaves_unreduced(const struct run_case *c, uint32_t value)
 {
     (void)value;
-    for (uint32_t b = 0; b < c->microbatches && b < CASE_MAX_MICROBATCHES;
-         b++) {
-        if (c->sync[b] == 0) {
-            return true;
-        }
-    }
-    return false;
+    return case_leaves_unreduced(c);
 }
 
 /* Scenarios that resume save shards, unless they are about another form. */

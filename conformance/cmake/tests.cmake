@@ -313,6 +313,7 @@ include(${here}/tools/order/order.cmake)
 
 # ---- A model of one's own ----
 unit(conformance/tools/check/own_judge_test.c LINK fsdp-check)
+unit(conformance/tools/check/own_record_test.c LINK fsdp-check)
 foreach(name check_planted check_deepspeed)
     add_test(NAME check.${name} COMMAND ${here}/tools/check/${name}_test.sh
         $<TARGET_FILE:fsdp-cts>)

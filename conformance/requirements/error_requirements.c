@@ -139,19 +139,9 @@ static bool is_misuse(const struct expect *e)
     return e->c->scenario == CASE_MISUSE;
 }
 
-static bool has_unsynced(const struct run_case *c)
-{
-    for (uint32_t b = 0; b < c->microbatches; b++) {
-        if (c->sync[b] == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_misuse_of_pending(const struct expect *e)
 {
-    return e->c->scenario == CASE_MISUSE && has_unsynced(e->c);
+    return e->c->scenario == CASE_MISUSE && case_leaves_unreduced(e->c);
 }
 
 static bool is_cancel(const struct expect *e)

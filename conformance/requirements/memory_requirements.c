@@ -261,23 +261,12 @@ static uint64_t save_bound(const struct expect *e)
     return most * sizeof(float);
 }
 
-static struct record_answer *find_answer(const struct record_rank *rank,
-                                         const char *name)
-{
-    for (uint32_t i = 0; i < rank->n_answers; i++) {
-        if (strcmp(rank->answer[i].name, name) == 0) {
-            return &rank->answer[i];
-        }
-    }
-    return NULL;
-}
-
 static bool within_above_rest(const struct expect *e,
                               const struct record_rank *rank, uint32_t k,
                               const char *name, uint64_t bound,
                               struct finding *f)
 {
-    const struct record_answer *a = find_answer(rank, name);
+    const struct record_answer *a = compare_find_answer(rank, name);
     struct finding at = finding_at("memory", -1, -1, k);
 
     (void)e;
@@ -303,8 +292,7 @@ static bool checkpoint_bound_of_rank(const struct expect *e,
 static bool checkpoint_bound_spoil(const struct expect *e, struct record *r)
 {
     struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
-    struct record_answer *a =
-        rank ? find_answer(rank, "load-above-rest") : NULL;
+    struct record_answer *a = compare_find_answer(rank, "load-above-rest");
 
     if (!a || e->largest * sizeof(float) >= INT32_MAX) {
         return false;

@@ -9,12 +9,12 @@
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
+#include "requirements/script_action.h"
 
 #include <fsdp/arith/bits.h>
 #include <fsdp/scaler.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- What the script and the unsharded run say -------------------------- */
 
@@ -30,12 +30,7 @@ static struct record_answer *found_of(const struct record_rank *rank,
     char name[CASE_NORM_BYTES];
 
     (void)snprintf(name, sizeof(name), "found-action-%u", i + 1);
-    for (uint32_t a = 0; rank && a < rank->n_answers; a++) {
-        if (strcmp(rank->answer[a].name, name) == 0) {
-            return &rank->answer[a];
-        }
-    }
-    return NULL;
+    return compare_find_answer(rank, name);
 }
 
 /* Whether action i is a step that is to be skipped. */
@@ -414,24 +409,11 @@ static bool next_step_spoil(const struct expect *e, struct record *r)
 
 /* ---- error.step-scale ---------------------------------------------------- */
 
-static bool calls(const struct expect *e, uint32_t call)
-{
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        const struct script_action *a = e->event[i].action;
-
-        if (a->verb == SCRIPT_WRONG && a->call == call) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Of a script that gives one of them alone, script.answers tells. */
 static bool gives_no_scale(const struct expect *e)
 {
-    return calls(e, SCRIPT_CALL_STEP_SCALE_NEGATIVE) &&
-           calls(e, SCRIPT_CALL_STEP_SCALE_NAN) &&
-           calls(e, SCRIPT_CALL_STEP_SCALE_INFINITE);
+    return script_action_asks(e, SCRIPT_CALL_STEP_SCALE_NEGATIVE) &&
+           script_action_asks(e, SCRIPT_CALL_STEP_SCALE_NAN) &&
+           script_action_asks(e, SCRIPT_CALL_STEP_SCALE_INFINITE);
 }
 
 const struct requirement scale_requirements[] = {

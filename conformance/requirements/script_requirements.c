@@ -12,7 +12,6 @@
 #include <fsdp/arith/bits.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static bool is_script(const struct expect *e)
 {
@@ -315,12 +314,7 @@ static struct record_answer *norm_of(const struct record_rank *rank, uint32_t i)
     char name[CASE_NORM_BYTES];
 
     (void)snprintf(name, sizeof(name), "norm-action-%u", i + 1);
-    for (uint32_t a = 0; rank && a < rank->n_answers; a++) {
-        if (strcmp(rank->answer[a].name, name) == 0) {
-            return &rank->answer[a];
-        }
-    }
-    return NULL;
+    return compare_find_answer(rank, name);
 }
 
 /* A norm is noted as its bits. */

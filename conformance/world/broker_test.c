@@ -122,9 +122,11 @@ static void what_is_carried_is_counted(void **state)
     }
 }
 
-static float sent_by(uint32_t rank, uint64_t i)
+static void fill_with_sent(uint32_t rank, float in[2 * MANY])
 {
-    return (float)(rank + 1) * (float)(i % 1000 + 1);
+    for (uint64_t i = 0; i < 2ull * MANY; i++) {
+        in[i] = (float)(rank + 1) * (float)(i % 1000 + 1);
+    }
 }
 
 /* Each in several turns. */
@@ -134,20 +136,26 @@ static int three_with_values(void *context, struct world_rank *rank)
     static float out[2 * MANY];
 
     (void)context;
-    for (uint64_t i = 0; i < 2ull * MANY; i++) {
-        in[i] = sent_by(rank->rank, i);
-    }
+    fill_with_sent(rank->rank, in);
     FSDP_TRY(over(rank, FSDP_ALL_GATHER, 1, MANY, in, out));
     FSDP_TRY(over(rank, FSDP_REDUCE_SCATTER, 1, MANY, in, out));
     return over(rank, FSDP_ALL_REDUCE, 1, UNEVEN, in, out);
 }
 
-/* Of an all-reduce of a world of two: the block of the other one, of which the
- * second is shorter. */
-static uint64_t sent_to_reduce(uint32_t me, const float *in)
+/* Of an all-gather of a world of two: the whole, and nothing for oneself. */
+static uint64_t sent_to_gather(const float *in)
 {
-    const uint64_t each = UNEVEN / 2 + 1;
-    const uint64_t n[2] = {each, UNEVEN - each};
+    const uint64_t whole = record_payload_add(0, in, MANY * sizeof(*in));
+
+    return record_payload_join(record_payload_join(0, whole), 0);
+}
+
+/* Of a reduction of `all_n` by a world of two: the block of the other one, of
+ * which the second may be shorter. */
+static uint64_t sent_to_reduce(uint32_t me, uint64_t all_n, const float *in)
+{
+    const uint64_t each = (all_n + 1) / 2;
+    const uint64_t n[2] = {each, all_n - each};
     uint64_t all = 0;
 
     for (uint32_t i = 0; i < 2; i++) {
@@ -181,7 +189,6 @@ static void what_is_sent_has_a_hash(void **state)
     static float in[2 * MANY];
     struct fsdp_mesh mesh = mesh_of(two_by_two);
     struct world_result result[4];
-    const uint64_t bytes = MANY * sizeof(float);
 
     (void)state;
     assert_int_equal(world_run_carried(&mesh, PATIENT_MS, three_with_values,
@@ -189,32 +196,16 @@ static void what_is_sent_has_a_hash(void **state)
                      FSDP_OK);
     assert_string_equal(world_body_verdict(result, 4), "");
     for (uint32_t r = 0; r < 4; r++) {
-        uint64_t all = 0;
-
-        for (uint64_t i = 0; i < 2ull * MANY; i++) {
-            in[i] = sent_by(r, i);
-        }
+        fill_with_sent(r, in);
         assert_int_equal(t[r].n, 3);
-        all = record_payload_join(all, record_payload_add(0, in, bytes));
-        all = record_payload_join(all, 0);
-        assert_true(t[r].payload[0] == all);
-        all = 0;
-        for (uint32_t i = 0; i < 2; i++) {
-            all = record_payload_join(
-                all, i == r % 2
-                         ? 0
-                         : record_payload_add(0, in + (size_t)i * MANY, bytes));
-        }
-        assert_true(t[r].payload[1] == all);
-        assert_true(t[r].payload[2] == sent_to_reduce(r % 2, in));
+        assert_true(t[r].payload[0] == sent_to_gather(in));
+        assert_true(t[r].payload[1] == sent_to_reduce(r % 2, 2ull * MANY, in));
+        assert_true(t[r].payload[2] == sent_to_reduce(r % 2, UNEVEN, in));
         for (uint32_t i = 0; i < 3; i++) {
             assert_true(t[r].digest[i] == digest_of(r, i, in));
         }
         in[MANY - 1] += 1.0f;
-        assert_true(
-            t[r].payload[0] !=
-            record_payload_join(
-                record_payload_join(0, record_payload_add(0, in, bytes)), 0));
+        assert_true(t[r].payload[0] != sent_to_gather(in));
     }
 }
 

@@ -237,6 +237,14 @@ static struct record_answer *answer_find(const struct record_rank *rank,
     return NULL;
 }
 
+struct record_answer *compare_find_answer(const struct record_rank *rank,
+                                          const char *name)
+{
+    uint32_t from = 0;
+
+    return rank ? answer_find(rank, name, &from) : NULL;
+}
+
 /* *n: how often it was asked. */
 static bool answered(const struct record_rank *rank,
                      const struct compare_answer *answer, struct finding at,
@@ -314,9 +322,8 @@ bool compare_spoil_answers(struct record *r,
         const struct record_rank *rank = compare_rank(r, k - 1);
 
         for (uint32_t i = 0; rank && i < n; i++) {
-            uint32_t from = 0;
             struct record_answer *got =
-                answer_find(rank, answer[i].name, &from);
+                compare_find_answer(rank, answer[i].name);
 
             if (got) {
                 got->status = FSDP_ERR_INTERNAL;

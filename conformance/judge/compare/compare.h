@@ -329,6 +329,9 @@ const struct record *compare_companion_single(const struct expect *e);
 
 /* ---- answers to wrong calls ---- */
 
+/* The first answer of this name; NULL: there is none, or no rank. */
+struct record_answer *compare_find_answer(const struct record_rank *rank,
+                                          const char *name);
 /* Every rank answered every one of these as wanted. */
 bool compare_answers(const struct expect *e, const struct record *r,
                      const struct compare_answer *answer, uint32_t n,

@@ -8,7 +8,6 @@
 #include "judge/replay/exact_norm.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static bool add_parts(const struct expect *e, const struct record *r,
                       struct compare_part *part,
@@ -61,16 +60,10 @@ bool replay_norm(const struct expect *e, const struct record *r, float p,
 struct record_answer *replay_said_norm(const struct record *r, uint32_t k,
                                        uint32_t n, uint32_t step)
 {
-    const struct record_rank *rank = compare_rank(r, k);
     char name[CASE_NORM_BYTES];
 
     case_norm_name(n, step, name);
-    for (uint32_t i = 0; rank && i < rank->n_answers; i++) {
-        if (strcmp(rank->answer[i].name, name) == 0) {
-            return &rank->answer[i];
-        }
-    }
-    return NULL;
+    return compare_find_answer(compare_rank(r, k), name);
 }
 
 bool replay_clip_factor(const struct expect *e, uint32_t step, float norm,

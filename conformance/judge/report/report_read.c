@@ -72,9 +72,8 @@ bool report_reader_u64(struct report_reader *p, const json_t *line,
                            &row, out);
 }
 
-/* A number that is there. */
-static bool number(struct report_reader *p, const json_t *line, const char *key,
-                   uint32_t *out)
+bool report_reader_u32(struct report_reader *p, const json_t *line,
+                       const char *key, uint32_t *out)
 {
     const struct record_row row = {.key = key};
 
@@ -113,8 +112,8 @@ static bool take_sampled(struct report_reader *p, const json_t *line,
                          struct judge_result *r)
 {
     return !json_object_get(line, "sampled") ||
-           (number(p, line, "sampled", &r->sampled.ranks) &&
-            number(p, line, "sampled_of", &r->sampled.of) &&
+           (report_reader_u32(p, line, "sampled", &r->sampled.ranks) &&
+            report_reader_u32(p, line, "sampled_of", &r->sampled.of) &&
             report_reader_text(p, line, "unasked", r->sampled.unasked,
                                sizeof(r->sampled.unasked)));
 }
@@ -124,9 +123,9 @@ static bool take_followed(struct report_reader *p, const json_t *line,
                           struct judge_result *r)
 {
     return !json_object_get(line, "followed") ||
-           (number(p, line, "followed", &r->followed.known) &&
-            number(p, line, "followed_of", &r->followed.of) &&
-            number(p, line, "followed_in", &r->followed.cases));
+           (report_reader_u32(p, line, "followed", &r->followed.known) &&
+            report_reader_u32(p, line, "followed_of", &r->followed.of) &&
+            report_reader_u32(p, line, "followed_in", &r->followed.cases));
 }
 
 static bool take_header(struct report_reader *p, const json_t *line)
@@ -136,7 +135,7 @@ static bool take_header(struct report_reader *p, const json_t *line)
     const size_t n = r->n_requirements;
     uint32_t version = 0;
 
-    if (!number(p, line, "report", &version)) {
+    if (!report_reader_u32(p, line, "report", &version)) {
         return false;
     }
     if (version != REPORT_VERSION) {
@@ -222,8 +221,8 @@ static bool take_losses(struct report_reader *p, const json_t *line,
     bits = (uint32_t)strtoul(hex, NULL, 16);
     memcpy(&c->final_loss, &bits, sizeof(bits));
     c->has_losses = true;
-    return number(p, line, "losses", &c->n_losses) &&
-           number(p, line, "losses_off", &c->losses_off);
+    return report_reader_u32(p, line, "losses", &c->n_losses) &&
+           report_reader_u32(p, line, "losses_off", &c->losses_off);
 }
 
 static bool take_counts(struct report_reader *p, const json_t *line,
@@ -238,8 +237,9 @@ static bool take_counts(struct report_reader *p, const json_t *line,
     return report_reader_u64(p, line, peak, &c->peak) &&
            report_reader_u64(p, line, "peak_parameters_expected",
                              &c->peak_expected) &&
-           number(p, line, "collectives", &c->collectives) &&
-           number(p, line, "collectives_expected", &c->collectives_expected);
+           report_reader_u32(p, line, "collectives", &c->collectives) &&
+           report_reader_u32(p, line, "collectives_expected",
+                             &c->collectives_expected);
 }
 
 static bool take_time(struct report_reader *p, const json_t *line,
@@ -274,115 +274,6 @@ static bool take_case(struct report_reader *p, const json_t *line)
     }
     return take_losses(p, line, c) && take_counts(p, line, c) &&
            take_time(p, line, c) && take_rerun(p, line, c->id);
-}
-
-static bool take_manifest(struct report_reader *p, const json_t *v)
-{
-    struct judge_result *r = &p->part->result;
-
-    r->foreign = json_is_true(json_object_get(v, "foreign"));
-    return number(p, v, "cases", &r->manifest) &&
-           number(p, v, "selected", &r->selected) &&
-           report_reader_text(p, v, "sha256", r->manifest_sha256,
-                              sizeof(r->manifest_sha256));
-}
-
-/* Whose check was not proved: all others were, as often as it may be. */
-static bool take_self_check(struct report_reader *p, const json_t *v)
-{
-    struct judge_result *r = &p->part->result;
-    const json_t *unproved = json_object_get(v, "unproved");
-
-    if (!json_is_boolean(json_object_get(v, "abandoned")) ||
-        !json_is_array(unproved)) {
-        return report_reader_refuse(p, "a footer without its self-check");
-    }
-    r->abandoned = json_is_true(json_object_get(v, "abandoned"));
-    for (uint32_t q = 0; q < r->n_requirements; q++) {
-        r->n_proofs[q] = 1;
-    }
-    for (size_t i = 0; i < json_array_size(unproved); i++) {
-        const uint32_t q =
-            report_reader_requirement(p, json_array_get(unproved, i));
-
-        if (q == r->n_requirements) {
-            return false;
-        }
-        r->n_proofs[q] = 0;
-    }
-    return true;
-}
-
-static bool take_drawn(struct report_reader *p, const json_t *v)
-{
-    struct judge_drawn *d = &p->part->result.drawn;
-
-    if (!v) {
-        return true;
-    }
-    d->wanted = true;
-    d->incomplete = json_is_true(json_object_get(v, "incomplete"));
-    return number(p, v, "generator", &d->generator) &&
-           number(p, v, "seed", &d->seed) &&
-           number(p, v, "played", &d->played) &&
-           number(p, v, "failed", &d->failed) &&
-           report_reader_text(p, v, "first", d->first, sizeof(d->first));
-}
-
-static bool take_stopped(struct report_reader *p, const json_t *v)
-{
-    struct judge_result *r = &p->part->result;
-
-    return !v ||
-           (number(p, v, "not_run", &r->not_run) &&
-            number(p, v, "not_judged", &r->not_judged) &&
-            report_reader_text(p, v, "why", r->stopped, sizeof(r->stopped)));
-}
-
-/* What was concluded must follow from the items. What does not apply has none,
- * and is counted all the same. */
-static bool check_conclusion(struct report_reader *p, const json_t *line)
-{
-    const struct judge_result *r = &p->part->result;
-    const json_t *totals = json_object_get(line, "totals");
-    const char *verdict = json_string_value(json_object_get(line, "verdict"));
-
-    for (uint32_t i = 0; i < JUDGE_N_OUTCOMES; i++) {
-        uint32_t n = 0;
-
-        if (!number(p, totals, judge_outcome_name(i), &n)) {
-            return false;
-        }
-        if (n != r->count[i]) {
-            return report_reader_refuse(p,
-                                        "%u are said to be %s, of the items "
-                                        "%u are",
-                                        n, judge_outcome_name(i), r->count[i]);
-        }
-    }
-    return (verdict && strcmp(verdict, judge_verdict_name(r->verdict)) == 0) ||
-           report_reader_refuse(p,
-                                "the verdict is %.20s, of these items it "
-                                "is %s",
-                                verdict ? verdict : "missing",
-                                judge_verdict_name(r->verdict));
-}
-
-static bool take_footer(struct report_reader *p, const json_t *line)
-{
-    struct judge_result *r = &p->part->result;
-
-    p->part->meta.ended = json_integer_value(json_object_get(line, "ended"));
-    p->open = false;
-    if (!take_manifest(p, json_object_get(line, "manifest")) ||
-        !take_self_check(p, json_object_get(line, "self_check")) ||
-        !take_drawn(p, json_object_get(line, "drawn")) ||
-        !take_stopped(p, json_object_get(line, "stopped")) ||
-        !report_reader_text(p, line, "reason", r->reason, sizeof(r->reason))) {
-        return false;
-    }
-    judge_conclude(r);
-    return check_conclusion(p, line);
 }
 
 /* The part of the engine that a header begins. */
@@ -425,7 +316,7 @@ static bool take(struct report_reader *p, json_t *line,
         return report_reader_item(p, line);
     }
     if (strcmp(type, "footer") == 0) {
-        return take_footer(p, line);
+        return report_reader_footer(p, line);
     }
     return strcmp(type, "figures") == 0
                ? report_reader_figures(p, line)

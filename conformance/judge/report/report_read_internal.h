@@ -31,6 +31,8 @@ bool report_reader_text(struct report_reader *p, const json_t *line,
 /* A number that is there. */
 bool report_reader_u64(struct report_reader *p, const json_t *line,
                        const char *key, uint64_t *out);
+bool report_reader_u32(struct report_reader *p, const json_t *line,
+                       const char *key, uint32_t *out);
 
 /* report_read_item.c: a line of the type "item". */
 bool report_reader_item(struct report_reader *p, const json_t *line);
@@ -43,5 +45,9 @@ bool report_reader_passed(struct report_reader *p, const char *line, size_t n);
 /* report_read_figures.c: a line of the type "figures", which loses its type and
  * its case. */
 bool report_reader_figures(struct report_reader *p, json_t *line);
+
+/* report_read_footer.c: a line of the type "footer". Refuses totals and a
+ * verdict that do not follow from the items before it. */
+bool report_reader_footer(struct report_reader *p, const json_t *line);
 
 #endif

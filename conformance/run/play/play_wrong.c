@@ -51,19 +51,13 @@ static int at_unknown(struct driver *x, const struct play_wrong *how,
     return FSDP_OK;
 }
 
-static int first_point(struct driver *x, int *status)
+/* The point of the training sequence at `index`, or its last one. */
+static int at_place(struct driver *x, const struct play_wrong *how, int *status)
 {
     const struct fsdp_sequence *q = x->model->sequence[FSDP_SEQUENCE_TRAIN];
+    const uint32_t i = how->index < q->n ? how->index : q->n - 1;
 
-    *status = x->engine.at(x->sharded, q->point[0], q->module[0]);
-    return FSDP_OK;
-}
-
-static int last_point(struct driver *x, int *status)
-{
-    const struct fsdp_sequence *q = x->model->sequence[FSDP_SEQUENCE_TRAIN];
-
-    *status = x->engine.at(x->sharded, q->point[q->n - 1], q->module[q->n - 1]);
+    *status = x->engine.at(x->sharded, q->point[i], q->module[i]);
     return FSDP_OK;
 }
 
@@ -281,7 +275,7 @@ static int deferred(struct driver *x, const struct play_wrong *how, int *status)
 }
 
 static const struct play_wrong calls[SCRIPT_N_CALLS] = {
-    [SCRIPT_CALL_POINT_BEFORE_BEGIN] = {.call = first_point},
+    [SCRIPT_CALL_POINT_BEFORE_BEGIN] = {.with = at_place},
     [SCRIPT_CALL_PARAM_AT_REST] = {.with = of_one, .ask = ask_param},
     [SCRIPT_CALL_GRAD_AT_REST] = {.with = of_one, .ask = ask_grad},
     [SCRIPT_CALL_CANCEL_AT_REST] = {.with = at, .point = FSDP_CANCEL},
@@ -312,7 +306,7 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
                                     .point = FSDP_PRE_FORWARD},
     [SCRIPT_CALL_UNSHARD_ALL_IN_PASS] = {.call = unshard_all},
     [SCRIPT_CALL_GRAD_IN_FORWARD] = {.with = of_one, .ask = ask_grad},
-    [SCRIPT_CALL_POINT_AFTER_LAST] = {.call = last_point},
+    [SCRIPT_CALL_POINT_AFTER_LAST] = {.with = at_place, .index = UINT32_MAX},
     [SCRIPT_CALL_END_OF_ANOTHER] = {.with = at,
                                     .point = FSDP_END,
                                     .index = FSDP_SEQUENCE_EVAL},

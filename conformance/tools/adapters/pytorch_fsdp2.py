@@ -70,14 +70,12 @@ MEASURED = ["live-bytes", "late-states", "prefetch", "ahead-1"] if \
     all(hasattr(FSDPModule, name) for name in DEPTHS) else []
 
 
-# What a release has no method for is not claimed.
+# What a release has no method, or no parameter, for is not claimed.
 DIVIDES = ("set_force_sum_reduction_for_comms", "set_gradient_divide_factor")
 DIVIDED = ["divide-factor", "factor-controls"] if \
     all(hasattr(FSDPModule, name) for name in DIVIDES) else []
 TURNED = ["unit-controls"] if \
     all(hasattr(FSDPModule, name) for name in TURN.values()) else []
-
-
 IGNORED = ["ignored", "parameter-units", "workload-lora", "wrap-ignore"] if \
     "ignored_params" in inspect.signature(fully_shard).parameters else []
 
