@@ -194,14 +194,6 @@ static int units_beyond(const struct fsdp_env *env,
     return mutant_real.engine.shard(env, model, &whole_units, options, out);
 }
 
-/* What it finds is said where an older caller has no room for it. */
-static int steps_beyond(struct fsdp_sharded *s, struct fsdp_step *how)
-{
-    FSDP_TRY(mutant_real.engine.step(s, how));
-    how->found_inf = 0;
-    return FSDP_OK;
-}
-
 static int saves_beyond(struct fsdp_sharded *s, const struct fsdp_save *save)
 {
     struct fsdp_save whole = *save;
@@ -368,14 +360,6 @@ const struct mutant misuse_mutants[] = {
      .kills = "error.struct-sizes",
      .shows = {.in = sends},
      .calls.send_values = sends_known_alone,
-     .change_env = note_env},
-    {.name = "step-older-beyond",
-     .text =
-         "what a step found is said where an older caller has no room for it",
-     .evidence = "a struct that has grown, and a reader that does not ask",
-     .kills = "error.struct-sizes",
-     .shows = {.in = clips},
-     .calls.step = steps_beyond,
      .change_env = note_env},
     {.name = "summon-newer-refused",
      .text = "a summon of a newer caller is refused",

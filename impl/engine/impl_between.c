@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 int impl_at_rest(const struct fsdp_sharded *s, const char *where)
 {
@@ -74,31 +73,17 @@ int impl_unscale(struct fsdp_sharded *s, float inverse_scale)
     return FSDP_OK;
 }
 
-/* An older caller's step has no room for it. */
-static void say_found(struct fsdp_step *to, uint32_t found_inf)
-{
-    if (to->size >= offsetof(struct fsdp_step, found_inf) + sizeof(uint32_t)) {
-        to->found_inf = found_inf;
-    }
-}
-
 /* With a scale, of 1 too, a gradient that is not finite changes nothing: it is
  * looked for before anything is unscaled. */
-int impl_step(struct fsdp_sharded *s, struct fsdp_step *told)
+int impl_step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
-    struct fsdp_step known = {.size = 0};
-    struct fsdp_step *const how = &known;
-
-    memcpy(&known, told,
-           told->size < sizeof(known) ? told->size : sizeof(known));
     FSDP_TRY(check_step(s, how));
     FSDP_TRY(impl_reshard_kept(s));
-    say_found(told, 0);
+    how->found_inf = 0;
     FSDP_TRY(impl_retire_all(s));
     FSDP_TRY(impl_wait(s, s->env->compute, s->last, 0, "reduce->optimizer"));
     if (how->inverse_scale != 0.0f) {
         FSDP_TRY(impl_find_inf(s, &how->found_inf));
-        say_found(told, how->found_inf);
         if (how->found_inf) {
             return FSDP_OK;
         }

@@ -7,7 +7,6 @@
  */
 #include "impl_calls.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,8 +64,7 @@ static int check(const struct fsdp_sharded *s, const struct fsdp_step *step)
 {
     FSDP_TRY(impl_at_rest(s, "impl.set_step"));
     FSDP_TRY(impl_check_groups(s, step, "impl.set_step"));
-    if (step->size > offsetof(struct fsdp_step, inverse_scale) &&
-        step->inverse_scale != 0.0f) {
+    if (step->inverse_scale != 0.0f) {
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.set_step",
                          "inverse_scale %g: it is not known in time whether "
                          "all gradients are finite",

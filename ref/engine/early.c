@@ -5,7 +5,6 @@
  */
 #include "sharded.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,8 +71,7 @@ int ref_set_step(struct fsdp_sharded *s, const struct fsdp_step *step)
 {
     FSDP_TRY(ref_at_rest(s, "ref.set_step"));
     FSDP_TRY(ref_check_groups(s, step, "ref.set_step"));
-    if (step->size > offsetof(struct fsdp_step, inverse_scale) &&
-        step->inverse_scale != 0.0f) {
+    if (step->inverse_scale != 0.0f) {
         return ref_fail(s->env, FSDP_ERR_INVALID, "ref.set_step",
                         "inverse_scale %g: whether all gradients are finite "
                         "is not known when the first unit is stepped",

@@ -7,7 +7,6 @@
 #include "ref/clip/norm.h"
 #include "sharded.h"
 
-#include <stddef.h>
 #include <string.h>
 
 /* ---- Points ------------------------------------------------------------ */
@@ -225,20 +224,8 @@ int ref_check_unset(const struct fsdp_sharded *s, const char *where)
                                     "pass: that comes first");
 }
 
-/* In the caller's step, where that has room for it. */
-static void say_found(struct fsdp_step *to, uint32_t found_inf)
+static int step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
-    if (to->size >= offsetof(struct fsdp_step, found_inf) + sizeof(uint32_t)) {
-        to->found_inf = found_inf;
-    }
-}
-
-static int step(struct fsdp_sharded *s, struct fsdp_step *told)
-{
-    struct fsdp_step known;
-    struct fsdp_step *const how = &known;
-
-    ref_read(&known, sizeof(known), told, told->size);
     FSDP_TRY(ref_at_rest(s, "ref.step"));
     FSDP_TRY(ref_check_unset(s, "ref.step"));
     FSDP_TRY(ref_check_groups(s, how, "ref.step"));
@@ -247,10 +234,9 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *told)
     }
     FSDP_TRY(ref_check_reduced(s, "ref.step"));
     ref_reshard_each(s); /* copies that were kept are of other weights now */
-    say_found(told, 0);
+    how->found_inf = 0;
     if (how->inverse_scale != 0.0f) {
         FSDP_TRY(ref_find_inf(s, &how->found_inf));
-        say_found(told, how->found_inf);
         if (how->found_inf) {
             return FSDP_OK;
         }

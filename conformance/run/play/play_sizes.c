@@ -12,8 +12,7 @@
 #include <string.h>
 
 enum {
-    MORE = DRIVE_MORE,
-    UNTOUCHED = 0x5a5a /* what an older struct has no room for */
+    MORE = DRIVE_MORE
 };
 
 static int note(struct driver *x, bool good, const char *name)
@@ -61,21 +60,6 @@ static bool is_refused(int status)
 
 /* ---- step ---------------------------------------------------------------- */
 
-/* An older one has no room for what the engine says of infinities. */
-static int older_step(struct driver *x, const struct fsdp_step *step,
-                      bool *good)
-{
-    struct fsdp_step older = *step;
-    int status;
-
-    older.size = offsetof(struct fsdp_step, inverse_scale);
-    older.inverse_scale = -1.0f;
-    older.found_inf = UNTOUCHED;
-    status = x->engine.step(x->sharded, &older);
-    *good = older.found_inf == UNTOUCHED;
-    return status;
-}
-
 static int newer_step(struct driver *x, struct fsdp_step *step)
 {
     struct {
@@ -91,33 +75,21 @@ static int newer_step(struct driver *x, struct fsdp_step *step)
     return status;
 }
 
-/* Whoever is refused for the size goes on with the usual one. */
+/* A step has never grown: none is older. Whoever is refused for the size goes
+ * on with the usual one. */
 int play_step_sizes(struct driver *x, struct fsdp_step *step)
 {
-    const bool is_newer = x->d->c->scenario == CASE_MISUSE;
-    const bool is_older =
-        x->d->c->scenario == CASE_CLIP && step->inverse_scale == 0.0f;
-    const char *const name = is_newer ? "size-step-newer" : "size-step-older";
-    bool good = true;
     int status;
 
-    if ((!is_newer && !is_older) || x->serial) {
+    if (x->d->c->scenario != CASE_MISUSE || x->serial) {
         return x->engine.step(x->sharded, step);
     }
-    if (is_newer) {
-        status = newer_step(x, step);
-    } else {
-        status = older_step(x, step, &good);
-        step->found_inf = 0;
+    status = newer_step(x, step);
+    if (!is_refused(status)) {
+        return status;
     }
-    if (is_refused(status)) {
-        FSDP_TRY(note(x, false, name));
-        return x->engine.step(x->sharded, step);
-    }
-    if (status == FSDP_OK && !good) {
-        FSDP_TRY(note(x, false, name));
-    }
-    return status;
+    FSDP_TRY(note(x, false, "size-step-newer"));
+    return x->engine.step(x->sharded, step);
 }
 
 /* ---- shard --------------------------------------------------------------- */
