@@ -16,6 +16,7 @@
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -265,10 +266,6 @@ static int run_ranks(struct worker_ranks *w, uint32_t kind,
         return world_run(kind, mesh, w->o->timeout_ms, rank_body_run, b, ends,
                          error);
     }
-    for (uint32_t k = 0; b->crosses && k < ranks_of(b); k++) {
-        w->carried[k].n = 0;
-        memset(&w->carried[k].traffic, 0, sizeof(w->carried[k].traffic));
-    }
     status = world_run_carried(mesh, w->o->timeout_ms, rank_body_run, b, ends,
                                b->crosses ? w->carried : NULL, error);
     if (status == FSDP_ERR_COMM) {
@@ -288,6 +285,14 @@ static bool have_notary(struct worker_ranks *w)
     return notary_go_on(&w->notary, &task) || notary_start(&w->notary, &task);
 }
 
+/* For what the broker carries while ranks are recorded. */
+static bool have_room(struct worker_ranks *w, const struct rank_body *b)
+{
+    free(w->carried);
+    w->carried = calloc(ranks_of(b), sizeof(*w->carried));
+    return w->carried != NULL;
+}
+
 int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
                      const struct fsdp_mesh *mesh, struct rank_body *b,
                      struct world_result *ends, struct fsdp_error *error)
@@ -304,6 +309,11 @@ int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
     b->notary = w->isolate ? &w->notary : NULL;
     b->crosses =
         w->crosses && b->d->directory && b->d->purpose == DRIVE_TO_RECORD;
+    if (b->crosses && !have_room(w, b)) {
+        (void)snprintf(error->message, sizeof(error->message),
+                       "no memory for what ranks are seen to send");
+        return FSDP_ERR_NOMEM;
+    }
     b->loads = w->isolate && engine_is_path(w->o->engine);
     status = run_ranks(w, kind, mesh, b, ends, error);
     if (w->isolate) {

@@ -48,7 +48,7 @@ struct worker_ranks {
     struct record_refusal refusal[RECORD_REFUSALS];
     struct record_weight weight[NOTARY_RANKS]; /* in the last world */
     /* In the last one that was recorded, by rank; if `counted`. */
-    struct record_carried carried[NOTARY_RANKS];
+    struct record_carried *carried;
     bool counted;
     struct record_account account[NOTARY_RANKS];
     struct notary notary; /* pid 0: none has been started, or it is lost */
