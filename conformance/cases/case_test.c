@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_test.c - names, ids, checks, options and baseline keys of cases.
+ * case_test.c - names, ids, checks, options and baseline keys of cases; and
+ * whether they leave gradients unreduced.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cases/case.h"
+#include "cases/case_claims.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -399,6 +400,40 @@ static void what_matters_unsharded_has_a_key_of_its_own(void **state)
     assert_false(same_key(&ring, &d));
 }
 
+static bool is_claim_of(const struct run_case *c, const char *claim)
+{
+    const char *list[CASE_MAX_CLAIMS];
+    const uint32_t n = case_claims(c, list);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(list[i], claim) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Only microbatches that the case has count, and the claim goes by them. */
+static void a_microbatch_may_stay_unreduced(void **state)
+{
+    struct run_case c = plain();
+
+    (void)state;
+    c.microbatches = 2;
+    c.sync[1] = 1;
+    c.sync[2] = 0;
+    assert_false(case_leaves_unreduced(&c));
+    assert_false(is_claim_of(&c, "no-sync"));
+    c.sync[0] = 0;
+    assert_true(case_leaves_unreduced(&c));
+    assert_true(is_claim_of(&c, "no-sync"));
+    c.microbatches = UINT32_MAX; /* nobody has checked the case */
+    for (uint32_t b = 0; b < CASE_MAX_MICROBATCHES; b++) {
+        c.sync[b] = 1;
+    }
+    assert_false(case_leaves_unreduced(&c));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +446,7 @@ int main(void)
         cmocka_unit_test(options_follow_the_strategy),
         cmocka_unit_test(what_does_not_matter_unsharded_shares_a_key),
         cmocka_unit_test(what_matters_unsharded_has_a_key_of_its_own),
+        cmocka_unit_test(a_microbatch_may_stay_unreduced),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
