@@ -28,8 +28,8 @@ planted reduce-bf16 0 'computed in f32, reduced in bf16'
 planted ddp 0 'under ddp'
 planted expert 0 CONFORMANT
 planted expert-forgotten 1 'rank 1 has no gradient of inner.1.0.weight and 3 more, rank 0 has: all have to use it, or call set_reduce_scatter_unused_params(True)'
-planted expert-unit 1 ': all ranks have to call the same units'
-planted one-never-synced 1 ', and reduce in the same passes'
+planted expert-unit 1 ': all ranks have to call the same units' --timeout 60
+planted one-never-synced 1 ', and reduce in the same passes' --timeout 60
 planted never-synced 1 'Look first at own.reductions:'
 planted bf16-never-synced 1 'Look first at own.reductions:'
 planted ddp-never-synced 1 "which is this rank's own gradient"
