@@ -163,7 +163,7 @@ void *reader_grow(void *array, uint32_t n, uint32_t *room, size_t bytes)
     return p;
 }
 
-/* ---- Settings ------------------------------------------------------------ */
+/* ---- Checkpoints ------------------------------------------------------- */
 
 int parse_slot(struct reader *r, uint32_t *slot)
 {
@@ -176,7 +176,7 @@ int parse_slot(struct reader *r, uint32_t *slot)
     return FSDP_OK;
 }
 
-/* ---- Settings ---- */
+/* ---- Settings ---------------------------------------------------------- */
 
 static int take_version(struct reader *r)
 {

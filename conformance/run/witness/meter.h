@@ -85,4 +85,9 @@ void meter_close(struct meter *m, struct record_memory *out);
 /* The same of the host's, after that. */
 void meter_close_host(struct meter *m, struct record_memory *out);
 
+/* meter_hand_on.c. Sets those functions of a handle that neither give storage
+ * nor say what is live: ranges are looked at, and what is right is handed on.
+ */
+void meter_hand_on(struct fsdp_device *d);
+
 #endif

@@ -28,8 +28,4 @@ void refusal_by_device(const struct meter *m, bool is_model,
 void refusal_of_copy(const struct meter *m, bool is_model, const void *to,
                      const void *from, uint64_t bytes);
 
-/* Sets those functions of a handle that neither give storage nor say what is
- * live: ranges are looked at, and what is right is handed on. */
-void meter_hand_on(struct fsdp_device *d);
-
 #endif
