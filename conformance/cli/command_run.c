@@ -156,6 +156,15 @@ static int draw(const struct arguments *a, const struct engine_folder *of,
     return status == FSDP_OK ? 0 : run_cases_say(&error, status);
 }
 
+/* A run of the whole manifest draws scripts, too, for engines that the suite
+ * plays itself. */
+static bool draws_beside(const struct arguments *a,
+                         const struct case_list *cases)
+{
+    return selection_is_whole(a, cases) && !a->adapter && !a->record_only &&
+           a->world != WORLD_MPI;
+}
+
 static int run(const struct arguments *a, const struct case_list *cases,
                const struct text *text)
 {
@@ -192,7 +201,7 @@ static int run(const struct arguments *a, const struct case_list *cases,
         ran = true;
     }
     code = code ? code : draw(a, &engines.of[0], cases, text);
-    if (code == 0 && !e.stopped && drawn_are_wanted(a, cases)) {
+    if (code == 0 && !e.stopped && draws_beside(a, cases)) {
         const struct times_span began = times_now();
 
         code = drawn_beside(a, text, &drawn);
@@ -420,12 +429,16 @@ static int select_and_run(struct arguments *a)
         selection_only_shards(&cases);
     }
     code = code ? code : check_cases(a, &cases);
-    code = code ? code : sample_ranks_check(a, &cases);
+    if (code == 0 && a->sample_ranks) {
+        code = sample_ranks_check(a, &cases);
+    }
     code = code || !a->debug ? code : check_debug(a, &cases);
     isolation_settle(a, &cases);
     supervise_catch_signals();
     if (code == 0) {
-        sample_ranks_tell(a, &cases);
+        if (a->sample_ranks && !a->quiet) {
+            sample_ranks_tell(a, &cases);
+        }
         code = a->n_scripts ? drawn_alone(a, &text)
                : a->dry_run ? print_cases(&cases)
                             : run(a, &cases, &text);
@@ -444,6 +457,7 @@ int command_run(int argc, char **argv)
     struct arguments a;
     struct from_report from = {.words = NULL};
     int code = arguments_parse(argc, argv, TAKES, &a);
+    const bool earlier = code == 0 && (a.from || a.failed || a.last_failed);
 
     if (code == 0 && a.help) {
         help();
@@ -456,9 +470,13 @@ int command_run(int argc, char **argv)
                 a.rest[0]);
         return EXIT_USAGE;
     }
-    code = code ? code : from_report(&a, TAKES, &from);
+    if (code == 0 && earlier) {
+        code = from_report(&a, TAKES, &from);
+    }
     code = code ? code : check(&a);
     code = code ? code : select_and_run(&a);
-    from_report_release(&from);
+    if (earlier) {
+        from_report_release(&from);
+    }
     return code;
 }

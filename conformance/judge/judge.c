@@ -59,7 +59,9 @@ static int prove(struct judge *j, const struct judge_view *v, uint32_t q,
 
     FSDP_TRY(record_copy(v->record, &copy));
     if (requirement_spoil(requirement, &v->expect, &copy)) {
-        status = record_spill_settle(v->record, &copy);
+        if (copy.spill) {
+            status = record_spill_settle(v->record, &copy);
+        }
         if (status != FSDP_OK) {
             /* nothing can be told of it */
         } else if (requirement_holds(requirement, &v->expect, &copy, &f)) {

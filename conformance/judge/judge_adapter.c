@@ -14,11 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool judge_is_adapter(const struct record *r)
-{
-    return strncmp(r->world, JUDGE_ADAPTER_WORLD, sizeof(r->world)) == 0;
-}
-
 static uint32_t at_least(uint32_t n, uint32_t least)
 {
     return n < least ? least : n;
@@ -26,13 +21,10 @@ static uint32_t at_least(uint32_t n, uint32_t least)
 
 void judge_adapter_expect(const struct record *r, struct expect *e)
 {
-    bool is_adapter = judge_is_adapter(r);
-
-    e->profile = is_adapter && !record_claims(r, "f32-fma") ? EXPECT_OWN
-                                                            : EXPECT_F32_FMA;
-    e->any_fold = is_adapter && record_claims(r, "fold-any") &&
-                  !record_claims(r, "fold-rank");
-    e->late_states = is_adapter && record_claims(r, "late-states");
+    e->profile = record_claims(r, "f32-fma") ? EXPECT_F32_FMA : EXPECT_OWN;
+    e->any_fold =
+        record_claims(r, "fold-any") && !record_claims(r, "fold-rank");
+    e->late_states = record_claims(r, "late-states");
     for (uint32_t i = 0; i < e->n_sets; i++) {
         e->set[i]->late_states = e->late_states;
     }
@@ -51,13 +43,6 @@ void judge_adapter_runs_ahead(const char *claim, struct run_case *c)
     c->prefetch_forward = at_least(c->prefetch_forward, depth);
     c->prefetch_backward = at_least(c->prefetch_backward, depth);
     c->reduces_in_flight = at_least(c->reduces_in_flight, depth);
-}
-
-bool judge_profile_asks(const struct requirement *q, const struct expect *e)
-{
-    bool bits = e->profile == EXPECT_F32_FMA || workload_is_exact(e->c->data);
-
-    return q->profile == PROFILE_ANY || bits == (q->profile == PROFILE_BITS);
 }
 
 const char *judge_adapter_evidence(const struct requirement *q)
@@ -121,9 +106,8 @@ bool judge_rounds_otherwise(const struct requirement *q, const struct record *r)
         "step.final-bound", "num.curve",     "num.curve-bound",
         "num.local-loss",   "num.loss-falls"};
 
-    if (!judge_is_adapter(r) || r->c.precision == CASE_F32 ||
-        (!record_claims(r, "casts-inputs") &&
-         !record_claims(r, "casts-outputs"))) {
+    if (r->c.precision == CASE_F32 || (!record_claims(r, "casts-inputs") &&
+                                       !record_claims(r, "casts-outputs"))) {
         return false;
     }
     for (size_t i = 0; i < sizeof(compares) / sizeof(compares[0]); i++) {

@@ -8,20 +8,13 @@
 
 #include "judge/requirement.h"
 
-/* `world` of the records that an adapter writes. */
-#define JUDGE_ADAPTER_WORLD RECORD_ADAPTER_WORLD
-
-bool judge_is_adapter(const struct record *r);
-
-/* Sets what a record says of its arithmetic, its fold and its states. */
+/* Sets what an adapter's record says of its arithmetic, its fold and its
+ * states. */
 void judge_adapter_expect(const struct record *r, struct expect *e);
 
 /* How the engine plays a case, where it claims to run ahead by itself: by no
  * less than that, whatever the case asks for. */
 void judge_adapter_runs_ahead(const char *claim, struct run_case *c);
-
-/* Whether a requirement speaks of the profile and the data of the case. */
-bool judge_profile_asks(const struct requirement *q, const struct expect *e);
 
 /* The claim without which a record of an adapter is no evidence for a
  * requirement: the recorder was not there. NULL: any record is. */

@@ -22,7 +22,7 @@ static void settle(struct judge_view *v, uint32_t outcome, const char *what,
 
 static bool is_adapter(const struct judge_result *r)
 {
-    return strcmp(r->world, JUDGE_ADAPTER_WORLD) == 0;
+    return record_world_is_adapter(r->world);
 }
 
 static bool meets_in_any_order(const struct judge_result *r)
@@ -71,7 +71,7 @@ static bool same_engine(const struct judge_result *out, const struct record *r)
     if (strncmp(out->engine, r->engine, sizeof(r->engine)) != 0 ||
         strncmp(out->engine_version, r->engine_version,
                 sizeof(r->engine_version)) != 0 ||
-        is_adapter(out) != judge_is_adapter(r) ||
+        is_adapter(out) != record_world_is_adapter(r->world) ||
         out->n_claims != r->n_claims) {
         return false;
     }
@@ -183,7 +183,9 @@ static void find_record(struct judge *j, struct judge_view *v)
         }
         judge_note_sample(j->out, r);
         judge_note_followed(j->out, r);
-        judge_adapter_expect(r, &v->expect);
+        if (is_adapter(j->out)) {
+            judge_adapter_expect(r, &v->expect);
+        }
         judge_ends(v);
     }
     if (v->record && judge_killed_from_outside(v->record)) {
@@ -338,7 +340,7 @@ static int hear(const struct judge *j, const struct judge_view *v,
 
     if ((q->looked_at && !q->looked_at(v->record)) ||
         judge_is_unasked(j->out, q, v->record) ||
-        judge_rounds_otherwise(q, v->record)) {
+        (is_adapter(j->out) && judge_rounds_otherwise(q, v->record))) {
         item->outcome = JUDGE_NOT_APPLICABLE;
         return FSDP_OK;
     }
@@ -400,7 +402,7 @@ static int judge_item(const struct judge *j, const struct judge_view *v,
         item->outcome = v->ended;
         return judge_keep(v, &f, item);
     }
-    if (v->expected && (!judge_profile_asks(requirement, &v->expect) ||
+    if (v->expected && (!requirement_speaks_of(requirement, &v->expect) ||
                         !requirement_applies(requirement, &v->expect))) {
         item->outcome = JUDGE_NOT_APPLICABLE;
     } else if (!v->record) {

@@ -216,7 +216,9 @@ void judge_store_next(void *context)
 
     while (*at && bytes + (*at)->bytes <= keep_bytes) {
         bytes += (*at)->bytes;
-        record_spill_drop((*at)->record.spill);
+        if ((*at)->record.spill) {
+            record_spill_drop((*at)->record.spill);
+        }
         at = &(*at)->next;
     }
     while (*at) {

@@ -273,7 +273,7 @@ static bool has_other(const struct judge_result *r, const char *claim)
         return judge_claims(r, "per-parameter");
     }
     return strcmp(claim, "fold-rank") == 0 && judge_claims(r, "fold-any") &&
-           strcmp(r->world, JUDGE_ADAPTER_WORLD) == 0;
+           record_world_is_adapter(r->world);
 }
 
 static const char *unclaimed_core(const struct judge_result *r)

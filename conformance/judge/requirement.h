@@ -189,6 +189,8 @@ struct requirement {
 /* All requirements of all families; NULL-ended, sorted by id. */
 const struct requirement *const *requirement_table(void);
 
+/* Whether it speaks of the profile and the data of the case. */
+bool requirement_speaks_of(const struct requirement *q, const struct expect *e);
 /* What a row or its check says. */
 bool requirement_applies(const struct requirement *q, const struct expect *e);
 bool requirement_holds(const struct requirement *q, const struct expect *e,

@@ -93,6 +93,14 @@ bool requirement_next_need(const char **at, char id[REQUIREMENT_ID_BYTES])
     return true;
 }
 
+bool requirement_speaks_of(const struct requirement *q, const struct expect *e)
+{
+    const bool bits =
+        e->profile == EXPECT_F32_FMA || workload_is_exact(e->c->data);
+
+    return q->profile == PROFILE_ANY || bits == (q->profile == PROFILE_BITS);
+}
+
 bool requirement_applies(const struct requirement *q, const struct expect *e)
 {
     return q->applies(e) &&

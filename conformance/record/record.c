@@ -149,7 +149,8 @@ void record_rank_release(struct record_rank *rank)
     free(rank->account.digest);
     free(rank->flights.flight);
     for (uint32_t i = 0; rank->tensor && i < rank->n_tensors; i++) {
-        if (!record_spill_has(rank->spill, rank->tensor[i].data)) {
+        if (!rank->spill ||
+            !record_spill_has(rank->spill, rank->tensor[i].data)) {
             free(rank->tensor[i].data);
         }
     }
@@ -164,8 +165,15 @@ void record_release(struct record *r)
     }
     free(r->rank);
     free(r->claim);
-    record_spill_close(r->spill);
+    if (r->spill) {
+        record_spill_close(r->spill);
+    }
     memset(r, 0, sizeof(*r));
+}
+
+bool record_world_is_adapter(const char *world)
+{
+    return strcmp(world, RECORD_ADAPTER_WORLD) == 0;
 }
 
 bool record_claims(const struct record *r, const char *claim)
@@ -238,7 +246,9 @@ const struct record_tensor *record_find(const struct record_rank *rank,
         record_tensor_order(&rank->tensor[i], &key) != 0) {
         return NULL;
     }
-    record_spill_look(rank->spill, &rank->tensor[i]);
+    if (rank->spill) {
+        record_spill_look(rank->spill, &rank->tensor[i]);
+    }
     return &rank->tensor[i];
 }
 

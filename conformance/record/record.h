@@ -28,6 +28,7 @@ enum {
 /* The world of a record that a process of somebody else's wrote: an adapter's.
  */
 #define RECORD_ADAPTER_WORLD "adapter"
+bool record_world_is_adapter(const char *world);
 
 /* Names of enum values in records; NULL out of range. */
 const char *record_collective_name(uint32_t kind); /* "all-gather" */

@@ -180,7 +180,7 @@ int record_ending_agrees(const char *file, const struct record *all,
                          const struct record_rank *r, struct fsdp_error *error)
 {
     /* Of an adapter's process only whether it went well is known. */
-    const bool adapter = strcmp(all->world, RECORD_ADAPTER_WORLD) == 0;
+    const bool adapter = record_world_is_adapter(all->world);
     /* Not known of a rank that went down with its worker, or whose engine has
      * a communicator of its own. */
     const bool counted = r->n_collectives > 0;

@@ -379,7 +379,7 @@ int record_read(const char *directory, struct record *out,
     if (status == FSDP_OK) {
         status = record_sample_agrees(directory, out, error);
     }
-    if (status == FSDP_OK && record_spill_map(out) != FSDP_OK) {
+    if (status == FSDP_OK && out->spill && record_spill_map(out) != FSDP_OK) {
         status = record_fail(error, FSDP_ERR_IO, where,
                              "%s: its values cannot be mapped: %s",
                              record_path_tail(directory), strerror(errno));

@@ -18,7 +18,7 @@ static bool is_mixed(const struct expect *e)
 
 static bool is_seen(const struct record *r)
 {
-    return judge_is_adapter(r);
+    return record_world_is_adapter(r->world);
 }
 
 /* What the policy says of an edge of a unit: nothing is cast, or all is to

@@ -281,7 +281,7 @@ static bool shows_every_step_holds(const struct expect *e,
                                    const struct record *r, struct finding *f)
 {
     return compare_ranks(e, r, shows_every_step_of_rank, f) &&
-           (!compare_case_lives_once(e) || judge_is_adapter(r) ||
+           (!compare_case_lives_once(e) || record_world_is_adapter(r->world) ||
             ((strcmp(r->world, "mpi") == 0 ||
               compare_ranks(e, r, tells_all_collectives, f)) &&
              compare_ranks(e, r, tells_one_story, f)));

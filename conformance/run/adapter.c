@@ -171,7 +171,7 @@ static int account(struct adapter *a, const struct adapter_process *p,
     const struct case_player player = {.engine = a->claims.engine,
                                        .version = a->claims.version,
                                        .claims = a->claims.list,
-                                       .world = JUDGE_ADAPTER_WORLD};
+                                       .world = RECORD_ADAPTER_WORLD};
     char folder[CASE_FOLDER_BYTES];
 
     case_folder(a->records, c, false, folder);

@@ -302,12 +302,6 @@ bool script_is_wrong(const struct script_inside *in)
     return in->sync == SCRIPT_SYNC_UNSAID && in->by_hand == 0;
 }
 
-bool script_is_offer(const struct script_action *a)
-{
-    return a->verb == SCRIPT_WRONG &&
-           script_calls[a->call].when == SCRIPT_UNTRAINED;
-}
-
 const char *script_when_text(uint32_t when)
 {
     static const struct {

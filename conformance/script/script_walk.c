@@ -125,3 +125,9 @@ void script_case_in(const struct run_case *c, const struct script_world *world,
         out->grains = case_grains(c->fold, world->ranks);
     }
 }
+
+bool script_is_offer(const struct script_action *a)
+{
+    return a->verb == SCRIPT_WRONG &&
+           script_calls[a->call].when == SCRIPT_UNTRAINED;
+}

@@ -13,8 +13,6 @@
 #include <string.h>
 
 enum {
-    /* Of a block: below it a system call costs more than a second copy. */
-    WORTH_BYTES = 32 * 1024,
     PIECE_BYTES = 64 * 1024,       /* folded at a time */
     STRIDE_BYTES = 4 * 1024 * 1024 /* copied between two signs of life */
 };
@@ -88,15 +86,7 @@ static int try_out(struct world_call *call, uint8_t *known)
 
 int world_straight_agree(struct world_call *call, bool *yes)
 {
-    uint32_t kind = call->turn.header.kind;
     uint8_t *known = &call->comm->straight[call->group];
-    *yes = false;
-    if (!call->comm->carrier->fetch || call->extent == 1 ||
-        (kind != FSDP_ALL_GATHER && kind != FSDP_REDUCE_SCATTER &&
-         kind != FSDP_ALL_REDUCE) ||
-        world_block(call, 0).bytes < WORTH_BYTES) {
-        return FSDP_OK;
-    }
     if (*known == WORLD_UNTRIED) {
         FSDP_TRY(try_out(call, known));
     }

@@ -165,10 +165,27 @@ static int turns(struct world_call *call)
     }
 }
 
+/* Whether members had better read each other's memory: on all alike. */
+static bool is_worth_straight(const struct world_call *call)
+{
+    enum {
+        /* Of a block: below it a system call costs more than a second copy. */
+        WORTH_BYTES = 32 * 1024
+    };
+    const uint32_t kind = call->turn.header.kind;
+
+    return call->comm->carrier->fetch && call->extent > 1 &&
+           (kind == FSDP_ALL_GATHER || kind == FSDP_REDUCE_SCATTER ||
+            kind == FSDP_ALL_REDUCE) &&
+           world_block(call, 0).bytes >= WORTH_BYTES;
+}
+
 int world_run_call(struct world_call *call)
 {
     bool straight = false;
     call->turn.header.sequence = call->comm->sequence[call->group]++;
-    FSDP_TRY(world_straight_agree(call, &straight));
+    if (is_worth_straight(call)) {
+        FSDP_TRY(world_straight_agree(call, &straight));
+    }
     return straight ? world_straight(call) : turns(call);
 }

@@ -51,8 +51,8 @@ void world_fold_parts(const struct world_call *call, uint64_t bytes, void *out);
 /* The whole collective. world_run_call chooses; all members choose alike. */
 int world_run_call(struct world_call *call);
 
-/* world_straight.c. Whether it is worth it and can be done by all members:
- * *yes is the same on all. Takes turns the first time in a group. */
+/* world_straight.c. Whether all members can do it: *yes is the same on all.
+ * Takes turns the first time in a group. */
 int world_straight_agree(struct world_call *call, bool *yes);
 int world_straight(struct world_call *call);
 

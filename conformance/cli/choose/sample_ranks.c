@@ -11,7 +11,7 @@ int sample_ranks_check(const struct arguments *a, const struct case_list *cases)
 {
     char id[CASE_ID_BYTES];
 
-    if (a->sample_ranks && (a->adapter || a->n_scripts)) {
+    if ((a->adapter || a->n_scripts)) {
         fprintf(stderr, "fsdp-cts run: --sample-ranks is about what this "
                         "program records: it goes with none of --adapter and "
                         "--scripts\n");
@@ -51,7 +51,7 @@ void sample_ranks_tell(const struct arguments *a, const struct case_list *cases)
 {
     bool told[WORLD_MAX_RANKS + 1] = {false};
 
-    for (uint32_t i = 0; i < cases->n && a->sample_ranks && !a->quiet; i++) {
+    for (uint32_t i = 0; i < cases->n; i++) {
         const struct run_case *c = &cases->c[i];
 
         if (a->sample_ranks < c->ranks && c->ranks <= WORLD_MAX_RANKS &&

@@ -69,13 +69,10 @@ bool drawn_is_claimed(const struct drawn *d, const struct run_case *c);
 
 /* drawn_run.c: `run --scripts N`; an exit code. */
 int drawn_alone(const struct arguments *a, const struct text *text);
-/* Whether a run of these cases draws scripts, too: it is of the whole manifest,
- * by engines that the suite plays itself. */
-bool drawn_are_wanted(const struct arguments *a, const struct case_list *cases);
-/* Plays them, and says of each engine what came of it; prints what fails. Where
- * that breaks off, a line on stderr says why, the scripts have no verdict, and
- * the cases have theirs. 0, or an exit code after a line on stderr. The caller
- * frees *out. */
+/* Plays scripts beside the cases of the manifest, and says of each engine what
+ * came of it; prints what fails. Where that breaks off, a line on stderr says
+ * why, the scripts have no verdict, and the cases have theirs. 0, or an exit
+ * code after a line on stderr. The caller frees *out. */
 int drawn_beside(const struct arguments *a, const struct text *text,
                  struct drawn **out);
 

@@ -3,7 +3,6 @@
  * drawn_run.c - drawn scripts as a run has them: alone, or beside the cases of
  * the manifest.
  */
-#include "cli/choose/selection.h"
 #include "cli/search/drawn.h"
 #include "run/supervise.h"
 
@@ -62,12 +61,6 @@ int drawn_alone(const struct arguments *a, const struct text *text)
     }
     free(d);
     return code;
-}
-
-bool drawn_are_wanted(const struct arguments *a, const struct case_list *cases)
-{
-    return selection_is_whole(a, cases) && !a->adapter && !a->record_only &&
-           a->world != WORLD_MPI;
 }
 
 /* Whether scripts of it have no verdict: some, all, or drawing broke off. */

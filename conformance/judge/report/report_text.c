@@ -27,8 +27,7 @@ static const char *or_unknown(const char *name)
  * what was not measured is no number. */
 static bool lacks(const struct judge_result *r, const char *claim)
 {
-    return strcmp(r->world, JUDGE_ADAPTER_WORLD) == 0 &&
-           !judge_claims(r, claim);
+    return record_world_is_adapter(r->world) && !judge_claims(r, claim);
 }
 
 /* Its id says what the case is. */
@@ -404,7 +403,7 @@ static void put_evidence(FILE *f, const struct judge_result *r)
                                            "answers"};
     bool first = true;
 
-    if (strcmp(r->world, JUDGE_ADAPTER_WORLD) != 0) {
+    if (!record_world_is_adapter(r->world)) {
         return;
     }
     (void)fprintf(f, "records of an adapter: %s",

@@ -10,6 +10,7 @@
 #include "run/process/process.h"
 #include "run/witness/call_guard.h"
 #include "run/witness/crossing.h"
+#include "run/witness/rank_line.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -233,6 +234,17 @@ static void write_trace(struct driver *x)
     expect_release(&e);
 }
 
+/* What was resident before does not count any more. A rank with limits asks for
+ * it: what it could do by itself, its engine could at the peak. */
+static void forget_peak(struct driver *x)
+{
+    if (x->d->limited) {
+        (void)rank_line_ask(x->d->line, RANK_LINE_FORGET, 0);
+    } else {
+        process_forget_peak();
+    }
+}
+
 /* Plays the case between recorder and mutant; others learn of a failure at
  * once. */
 static int play_recorded(struct driver *x)
@@ -269,7 +281,7 @@ static int play_recorded(struct driver *x)
          * more than 5 MB. */
         process_touch(x->shared, x->shared_bytes);
     }
-    drive_forget_peak(x);
+    forget_peak(x);
     if (status == FSDP_OK) {
         status = look(x, &before);
     }

@@ -198,9 +198,6 @@ static inline int drive_weigh(struct driver *x, uint32_t point)
 }
 /* Before anything is allocated that is to be weighed. */
 void drive_allocate_tightly(void);
-/* What was resident before does not count any more. A rank with limits asks for
- * it: what it could do by itself, its engine could at the peak. */
-void drive_forget_peak(struct driver *x);
 
 /* drive_told.c: the model, whose `initial` says in env->error what was wrong
  * with a call that it refuses. */

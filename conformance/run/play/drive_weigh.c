@@ -5,7 +5,6 @@
  * than so much.
  */
 #include "run/play/drive.h"
-#include "run/process/process.h"
 #include "run/witness/rank_line.h"
 
 #include <malloc.h>
@@ -22,15 +21,6 @@ void drive_allocate_tightly(void)
     (void)mallopt(M_MMAP_THRESHOLD, 16 * 1024);
     (void)mallopt(M_TRIM_THRESHOLD, 0);
     (void)mallopt(M_TOP_PAD, 0);
-}
-
-void drive_forget_peak(struct driver *x)
-{
-    if (x->d->limited) {
-        (void)rank_line_ask(x->d->line, RANK_LINE_FORGET, 0);
-    } else {
-        process_forget_peak();
-    }
 }
 
 /* Of writable private memory, resident or not. 0: unknown. */

@@ -160,9 +160,9 @@ int play_refused_by_number(struct driver *x, const char *answer,
  * any more, an answer tells. */
 int play_late_error(struct driver *x);
 
-/* play_sizes.c: structs of older and of newer callers, where the scenario is
- * one for mistakes; what comes of them that should not, answers tell. A clip
- * that measures; the step, and shard, as they are given. */
+/* play_sizes.c: calls with the structs of older and of newer callers; what
+ * comes of them that should not, answers tell. A clip that measures; the step,
+ * and shard, as they are given. */
 int play_clip_sizes(struct driver *x);
 int play_step_sizes(struct driver *x, struct fsdp_step *step);
 int play_shard_sizes(struct driver *x, const struct fsdp_options *options);

@@ -79,12 +79,8 @@ static int newer_step(struct driver *x, struct fsdp_step *step)
  * on with the usual one. */
 int play_step_sizes(struct driver *x, struct fsdp_step *step)
 {
-    int status;
+    const int status = newer_step(x, step);
 
-    if (x->d->c->scenario != CASE_MISUSE || x->serial) {
-        return x->engine.step(x->sharded, step);
-    }
-    status = newer_step(x, step);
     if (!is_refused(status)) {
         return status;
     }
@@ -196,9 +192,6 @@ int play_shard_sizes(struct driver *x, const struct fsdp_options *options)
     uint32_t usual = 0;
     int status;
 
-    if ((x->d->c->scenario != CASE_MISUSE && !older) || x->serial) {
-        return shard(x, &x->told, x->units, options);
-    }
     memset(o.more, 0xff, sizeof(o.more));
     take_sizes(x, older, &o.known, sizeof(o));
     status = shard(x, &x->sized.model, &x->sized.units, &o.known);

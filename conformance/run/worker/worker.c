@@ -359,7 +359,7 @@ static int load_engine(struct worker *w)
 
 static int open_worker(struct worker *w)
 {
-    w->mutant = mutant_named(w->o->mutant);
+    w->mutant = w->o->mutant ? mutant_named(w->o->mutant) : NULL;
     if (w->o->mutant && !w->mutant) {
         snprintf(w->error.message, sizeof(w->error.message),
                  "unknown mutant '%.80s'; see: fsdp-cts list mutants",

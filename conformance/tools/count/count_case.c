@@ -82,7 +82,7 @@ static int judge_all(const struct fsdp_engine *engine, const struct expect *e,
         const struct requirement *const q = *table;
         struct finding f = {.step = -1, .rank = -1};
 
-        if (!needs_no_values(q->id) || !judge_profile_asks(q, e) ||
+        if (!needs_no_values(q->id) || !requirement_speaks_of(q, e) ||
             !requirement_applies(q, e) ||
             (q->claim && !engine_claims(engine, q->claim)) ||
             (q->looked_at && !q->looked_at(r))) {
