@@ -6,6 +6,7 @@
  * (case_factors.h) and precisions (case_precision.h) are tables, a row each.
  */
 #include "cases/case_factors.h"
+#include "cases/case_graph.h"
 #include "cases/case_precision.h"
 
 #include "models/workload.h"
@@ -73,6 +74,30 @@ void case_sharded(const struct run_case *c, struct run_case *out)
 bool case_is_script(const struct run_case *c)
 {
     return c->scenario == CASE_SCRIPT;
+}
+
+bool case_is_graph(const struct run_case *c)
+{
+    return strcmp(c->workload, CASE_GRAPH) == 0;
+}
+
+static bool has_drawn_units(const struct run_case *c)
+{
+    return c->wrap == CASE_WRAP_DRAWN || c->wrap == CASE_WRAP_SCATTER;
+}
+
+bool case_has_own_units(const struct run_case *c)
+{
+    return c->wrap == CASE_WRAP_APART || c->wrap == CASE_WRAP_IGNORE ||
+           c->wrap == CASE_WRAP_SCATTER ||
+           (has_drawn_units(c) && (case_graph_has(c, GRAPH_OWN_UNIT) ||
+                                   case_graph_has(c, GRAPH_IGNORED)));
+}
+
+bool case_ignores(const struct run_case *c)
+{
+    return c->wrap == CASE_WRAP_IGNORE ||
+           (has_drawn_units(c) && case_graph_has(c, GRAPH_IGNORED));
 }
 
 bool case_leaves_unreduced(const struct run_case *c)

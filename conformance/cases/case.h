@@ -214,6 +214,12 @@ bool case_trains(const struct run_case *c);
 void case_sharded(const struct run_case *c, struct run_case *out);
 /* Whether it plays a script of its own. */
 bool case_is_script(const struct run_case *c);
+/* Whether its model is a random graph. */
+#define CASE_GRAPH "graph"
+bool case_is_graph(const struct run_case *c);
+/* Some parameters are in another unit than their module; or in none. */
+bool case_has_own_units(const struct run_case *c);
+bool case_ignores(const struct run_case *c);
 /* Whether a microbatch of a step is not reduced. */
 bool case_leaves_unreduced(const struct run_case *c);
 /* How many losses a step of its record has: its microbatches; or, of a script,

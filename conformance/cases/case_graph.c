@@ -33,11 +33,6 @@ static uint32_t below(struct chance *c, uint32_t n)
     return (uint32_t)(((uint64_t)b.word[c->at++ % 4] * n) >> 32);
 }
 
-bool case_is_graph(const struct run_case *c)
-{
-    return strcmp(c->workload, CASE_GRAPH) == 0;
-}
-
 static void draw_world(struct chance *d, struct run_case *c)
 {
     static const uint32_t ranks[] = {1, 2, 2, 3, 3, 4};
@@ -83,25 +78,6 @@ bool case_graph_has(const struct run_case *c, uint32_t features)
     struct graph g;
 
     return case_graph_of(c, &g) && (graph_features(&g) & features) == features;
-}
-
-static bool has_drawn_units(const struct run_case *c)
-{
-    return c->wrap == CASE_WRAP_DRAWN || c->wrap == CASE_WRAP_SCATTER;
-}
-
-bool case_has_own_units(const struct run_case *c)
-{
-    return c->wrap == CASE_WRAP_APART || c->wrap == CASE_WRAP_IGNORE ||
-           c->wrap == CASE_WRAP_SCATTER ||
-           (has_drawn_units(c) && (case_graph_has(c, GRAPH_OWN_UNIT) ||
-                                   case_graph_has(c, GRAPH_IGNORED)));
-}
-
-bool case_ignores(const struct run_case *c)
-{
-    return c->wrap == CASE_WRAP_IGNORE ||
-           (has_drawn_units(c) && case_graph_has(c, GRAPH_IGNORED));
 }
 
 static uint32_t units_of(const struct run_case *c)

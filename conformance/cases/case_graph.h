@@ -10,8 +10,6 @@
 #include "cases/case.h"
 #include "models/graph.h"
 
-#define CASE_GRAPH "graph"
-
 enum {
     CASE_GRAPH_GENERATOR = 3 /* what a seed draws; 1 and 2: as long ago */
 };
@@ -20,12 +18,8 @@ void case_graph_draw(uint64_t seed, struct run_case *out);
 /* As generator 1, 2 or 3 draws it. */
 void case_graph_draw_by(uint32_t generator, uint64_t seed,
                         struct run_case *out);
-bool case_is_graph(const struct run_case *c);
 /* The random graph of c; false: it is none. */
 bool case_graph_of(const struct run_case *c, struct graph *out);
-/* Some parameters are in another unit than their module; or in none. */
-bool case_has_own_units(const struct run_case *c);
-bool case_ignores(const struct run_case *c);
 /* Whether it has all of these (enum graph_feature). */
 bool case_graph_has(const struct run_case *c, uint32_t features);
 
