@@ -3,21 +3,13 @@
  * worker.c - runs the cases of a batch, one world each.
  */
 #include "run/worker/worker.h"
-#include "cases/case_claims.h"
-#include "cases/case_private.h"
 #include "checkpoint/folder_erase.h"
-#include "judge/oracle/expect.h"
-#include "models/text.h"
-#include "mutants/mutant.h"
-#include "run/play/drive.h"
 #include "run/play/engine_claims.h"
 #include "run/process/orphans.h"
-#include "run/process/process.h"
-#include "run/worker/case_record.h"
 #include "run/worker/engine_ask.h"
 #include "run/worker/engine_load.h"
 #include "run/worker/same_build.h"
-#include "run/worker/worker_ranks.h"
+#include "run/worker/worker_private.h"
 #include "run/worker/worker_words.h"
 
 #include <errno.h>
@@ -29,29 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    MOST_CLAIMS = 64 /* of an engine of which a mutant drops some */
-};
-
-struct worker {
-    const struct worker_options *o;
-    const struct fsdp_engine *engine, *device_engine;
-    const struct mutant *mutant;
-    struct fsdp_engine mutated; /* the engine with fewer claims */
-    const char *claims[MOST_CLAIMS];
-    struct text text;
-    int words;                        /* for the supervisor */
-    char loading[PROCESS_STATE_TEXT]; /* what that changed, or "" */
-    struct worker_ranks ranks;
-    struct record_weight weight[WORLD_MAX_RANKS]; /* of the case */
-    uint32_t mpi_rank, mpi_world;
-    bool different; /* the ranks are not of one build */
-    bool died;      /* a rank did not return from the case */
-    struct fsdp_error error;
-};
-
 /* The unsharded run plays all ranks in a world of one. */
-static int run_world(struct worker *w, const struct drive *d,
+int worker_run_world(struct worker *w, const struct drive *d,
                      struct world_result *ends)
 {
     static const char *const names[] = {"replicate", "shard"};
@@ -84,115 +55,6 @@ static bool is_written(struct worker *w, uint32_t n,
         }
     }
     return true;
-}
-
-/* An engine that lacks a claim is never asked for the case. */
-static bool claims_case(const struct worker *w, const struct run_case *c)
-{
-    const char *list[CASE_MAX_CLAIMS];
-    uint32_t n = case_claims(c, list);
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (!engine_claims(w->engine, list[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* GROW, SHRINK: other ranks than the case's train half of the steps and save.
- * MPI has no others: threads of its first process play them. */
-static int save_first(struct worker *w, const struct drive *d)
-{
-    static const char *const names[] = {"replicate", "shard"};
-    struct world_result ends[WORLD_MAX_RANKS];
-    struct case_model model = {0};
-    struct run_case c;
-    struct drive saver = *d;
-    struct script script = {0};
-    bool mpi = w->o->world == WORLD_MPI;
-    uint32_t extent[2];
-    struct fsdp_mesh mesh = {sizeof(mesh), 2, names, extent};
-    int status;
-
-    if (!case_saver(d->c, &c) || engine_claims(w->engine, "serial") ||
-        !claims_case(w, d->c) || w->mpi_rank != 0) {
-        return FSDP_OK;
-    }
-    status = case_model_make(&c, w->text.bytes, w->text.n, &model, &w->error);
-    saver.c = &c;
-    saver.model = &model;
-    saver.script = &script;
-    saver.directory = NULL;
-    saver.look_at_process = false;
-    extent[0] = c.replicas;
-    extent[1] = case_shard_degree(&c);
-    if (status == FSDP_OK) {
-        status = script_make(&c, true, &script, &w->error);
-    }
-    memset(ends, 0, c.ranks * sizeof(*ends));
-    if (status == FSDP_OK) {
-        status = worker_ranks_run(
-            &w->ranks, mpi ? WORLD_THREADS : w->o->world, &mesh,
-            &(struct rank_body){.d = &saver, .drive = drive_rank}, ends,
-            &w->error);
-        worker_ends_tell_unsaved(c.ranks, ends);
-    }
-    script_release(&script);
-    case_model_release(&model);
-    return status;
-}
-
-/* Bytes that the engine needs above what rests, of a rank that has most. */
-static uint64_t room_above_rest(const struct drive *d)
-{
-    const struct case_model *m = d->model;
-    struct expect e = {0};
-    uint64_t rest = 0;
-    uint64_t room = 0;
-
-    if (expect_make_idle(d->c, &m->model->model, &m->units.units,
-                         m->model->idle, &e) == FSDP_OK) {
-        for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
-            rest += e.rest.live[k];
-        }
-        room = e.peak_storage - rest;
-    }
-    expect_release(&e);
-    return room;
-}
-
-/* Again, for the sake of what the processes hold: first as it is, then with no
- * more room than is needed. */
-static int weigh(struct worker *w, const struct drive *d)
-{
-    struct world_result ends[WORLD_MAX_RANKS];
-    struct drive again = *d;
-
-    again.directory = NULL;
-    again.look_at_process = false;
-    again.trace = false;
-    again.purpose = DRIVE_TO_WEIGH;
-    memset(ends, 0, d->c->ranks * sizeof(*ends));
-    FSDP_TRY(run_world(w, &again, ends));
-    memcpy(w->weight, w->ranks.weight, sizeof(w->ranks.weight));
-    for (uint32_t k = 0; k < d->c->ranks; k++) {
-        worker_ends_take(&ends[k], &w->weight[k].status, NULL, 0);
-    }
-    memset(ends, 0, d->c->ranks * sizeof(*ends));
-    again.purpose = DRIVE_TO_BOUND;
-    again.room = room_above_rest(d);
-    again.room +=
-        w->weight[0].own_device != 0 ? PRIVATE_SLACK_OF_DEVICE : PRIVATE_SLACK;
-    if (w->weight[0].weighed != 0) {
-        FSDP_TRY(run_world(w, &again, ends));
-    }
-    for (uint32_t k = 0; k < d->c->ranks; k++) {
-        w->weight[k].room = again.room;
-        worker_ends_take(&ends[k], &w->weight[k].bounded, w->weight[k].why,
-                         sizeof(w->weight[k].why));
-    }
-    return FSDP_OK;
 }
 
 /* Whether there is anything to weigh: a run that came to its end. */
@@ -306,16 +168,16 @@ static int run_case(struct worker *w, const struct run_case *c)
     if (status == FSDP_OK) {
         status = script_make(c, false, &script, &w->error);
     }
-    if (status == FSDP_OK) {
-        status = save_first(w, &d);
+    if (status == FSDP_OK && case_resumes(c)) {
+        status = worker_save_first(w, &d);
     }
     if (status == FSDP_OK) {
-        status = run_world(w, &d, ends);
+        status = worker_run_world(w, &d, ends);
     }
     memset(w->weight, 0, c->ranks * sizeof(*w->weight));
     w->died = worker_ends_died(ends, c->ranks);
     if (status == FSDP_OK && is_to_be_weighed(w, c, ends)) {
-        status = weigh(w, &d);
+        status = worker_weigh(w, &d);
     }
     if (w->mpi_rank == 0 && case_resumes(c)) {
         drive_clear_checkpoints(checkpoints);
