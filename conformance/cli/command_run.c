@@ -3,12 +3,12 @@
  * command_run.c - the main job: run the engines and the unsharded baselines,
  * judge what was recorded.
  */
+#include "cli/choose/run_options.h"
 #include "cli/choose/sample_ranks.h"
 #include "cli/choose/selection.h"
 #include "cli/commands.h"
 #include "cli/fixtures.h"
 #include "cli/line/exit_codes.h"
-#include "cli/line/on_path.h"
 #include "cli/play/from_report.h"
 #include "cli/play/isolation.h"
 #include "cli/play/rerun.h"
@@ -219,175 +219,6 @@ static int run(const struct arguments *a, const struct case_list *cases,
     return code;
 }
 
-/* What looks at one run of one engine. */
-static int check_one(const char *option, bool one, const char *of,
-                     const char *how)
-{
-    if (!one) {
-        fprintf(stderr, "fsdp-cts run: %s is about one %s; see: %s\n", option,
-                of, how);
-        return EXIT_USAGE;
-    }
-    return 0;
-}
-
-static int check_engines(const struct arguments *a)
-{
-    const bool one = a->engines.n == 1;
-
-    if (a->trace && check_one("--trace", one, "engine", "--engine")) {
-        return EXIT_USAGE;
-    }
-    return a->pictures ? check_one("--pictures", one || a->adapter, "engine",
-                                   "--engine")
-                       : 0;
-}
-
-static int check_cases(const struct arguments *a, const struct case_list *cases)
-{
-    const bool one = cases->n == 1;
-
-    if (a->trace && check_one("--trace", one, "case", "--case")) {
-        return EXIT_USAGE;
-    }
-    return a->pictures ? check_one("--pictures", one, "case", "--case") : 0;
-}
-
-static int check_adapter(const struct arguments *a)
-{
-    if (a->adapter &&
-        (a->engines.n || a->mutant || a->trace || a->world != WORLD_LOCAL)) {
-        fprintf(stderr, "fsdp-cts run: --adapter is in place of --engine, "
-                        "--world, --mutant and --trace\n");
-        return EXIT_USAGE;
-    }
-    return 0;
-}
-
-/* A part is not judged by itself: requirements compare cases of others. */
-static int check_shard(struct arguments *a)
-{
-    if (a->n_shards && (!a->records || a->report || a->junit)) {
-        fprintf(stderr, "fsdp-cts run: --shard keeps records and judges "
-                        "nothing: it needs --records, and verify takes all "
-                        "parts\n");
-        return EXIT_USAGE;
-    }
-    a->record_only = a->record_only || a->n_shards;
-    return 0;
-}
-
-static int check_fail_fast(const struct arguments *a)
-{
-    if (a->fail_fast && (a->adapter || a->record_only || a->n_scripts)) {
-        fprintf(stderr, "fsdp-cts run: --fail-fast judges the cases of "
-                        "engines as they end: it goes with none of --adapter, "
-                        "--record-only, --shard and --scripts\n");
-        return EXIT_USAGE;
-    }
-    return 0;
-}
-
-/* ---- Scripts that are drawn ---- */
-
-static int check_scripts(const struct arguments *a)
-{
-    if (a->n_scripts &&
-        (a->script || a->fixtures || a->n_seeds || a->n_shards ||
-         a->cases.n + a->workloads.n + a->strategies.n + a->n_ranks +
-                 a->requirements.n >
-             0 ||
-         a->records || a->report || a->junit || a->trace || a->pictures ||
-         a->record_only || a->dry_run || a->cover || a->world == WORLD_MPI)) {
-        fprintf(stderr, "fsdp-cts run: --scripts N draws cases of its own, and "
-                        "keeps nothing: of the other options it takes "
-                        "--engine, --adapter, --mutant, --seed, --jobs, "
-                        "--timeout, --text and --quiet; for more: --script "
-                        "ID; to see them: fsdp-cts list scripts --draw N\n");
-        return EXIT_USAGE;
-    }
-    return 0;
-}
-
-/* ---- A program on ranks ---- */
-
-/* Whether ranks are processes that a program can be put on. */
-static int check_ranks(const struct arguments *a, const char *option)
-{
-    if (a->adapter || a->world != WORLD_LOCAL || a->isolate || a->n_scripts) {
-        fprintf(stderr,
-                "fsdp-cts run: %s is about ranks of the local world that have "
-                "their rights: it goes with none of --adapter, --world, "
-                "--isolate and --scripts\n",
-                option);
-        return EXIT_USAGE;
-    }
-    return 0;
-}
-
-static int check_program(const char *option, const char *words)
-{
-    char program[1024] = "";
-
-    (void)sscanf(words, "%1023s", program);
-    if (!is_on_path(program)) {
-        fprintf(stderr, "fsdp-cts run: %s needs '%s', which is not there\n",
-                option, program);
-        return EXIT_USAGE;
-    }
-    return 0;
-}
-
-static int check_wrap_and_debug(const struct arguments *a)
-{
-    int code = 0;
-
-    if (a->wrap && a->debug) {
-        fprintf(stderr, "fsdp-cts run: --debug and --wrap are one or the "
-                        "other\n");
-        return EXIT_USAGE;
-    }
-    if (a->wrap) {
-        code = check_ranks(a, "--wrap");
-        code = code ? code : check_program("--wrap", a->wrap);
-    }
-    if (a->debug) {
-        code = check_ranks(a, "--debug");
-        code = code ? code
-                    : check_one("--debug", a->engines.n == 1, "engine",
-                                "--engine");
-        code = code ? code : check_program("--debug", "gdb");
-    }
-    return code;
-}
-
-static int check_debug(const struct arguments *a, const struct case_list *cases)
-{
-    if (a->debug && check_one("--debug", cases->n == 1, "case", "--case")) {
-        return EXIT_USAGE;
-    }
-    if (a->debug > cases->c[0].ranks) {
-        fprintf(stderr,
-                "fsdp-cts run: --debug %u: the case has ranks 0 to "
-                "%u\n",
-                a->debug - 1, cases->c[0].ranks - 1);
-        return EXIT_USAGE;
-    }
-    return 0;
-}
-
-static int check(struct arguments *a)
-{
-    int code = check_adapter(a);
-
-    code = code ? code : check_shard(a);
-    code = code ? code : check_engines(a);
-    code = code ? code : check_fail_fast(a);
-    code = code ? code : check_wrap_and_debug(a);
-    code = code ? code : isolation_check(a);
-    return code ? code : check_scripts(a);
-}
-
 /* --dry-run: which cases these would be. */
 static int print_cases(const struct case_list *cases)
 {
@@ -428,11 +259,7 @@ static int select_and_run(struct arguments *a)
     if (code == 0 && a->level < LEVEL_GATHER && !a->adapter) {
         selection_only_shards(&cases);
     }
-    code = code ? code : check_cases(a, &cases);
-    if (code == 0 && a->sample_ranks) {
-        code = sample_ranks_check(a, &cases);
-    }
-    code = code || !a->debug ? code : check_debug(a, &cases);
+    code = code ? code : run_options_check_cases(a, &cases);
     isolation_settle(a, &cases);
     supervise_catch_signals();
     if (code == 0) {
@@ -473,7 +300,8 @@ int command_run(int argc, char **argv)
     if (code == 0 && earlier) {
         code = from_report(&a, TAKES, &from);
     }
-    code = code ? code : check(&a);
+    code = code ? code : run_options_check(&a);
+    a.record_only = a.record_only || a.n_shards;
     code = code ? code : select_and_run(&a);
     if (earlier) {
         from_report_release(&from);

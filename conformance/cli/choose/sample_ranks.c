@@ -2,32 +2,9 @@
 /* sample_ranks.c - see sample_ranks.h. */
 #include "cli/choose/sample_ranks.h"
 
-#include "cli/line/exit_codes.h"
 #include "record/record.h"
 
 #include <stdio.h>
-
-int sample_ranks_check(const struct arguments *a, const struct case_list *cases)
-{
-    char id[CASE_ID_BYTES];
-
-    if ((a->adapter || a->n_scripts)) {
-        fprintf(stderr, "fsdp-cts run: --sample-ranks is about what this "
-                        "program records: it goes with none of --adapter and "
-                        "--scripts\n");
-        return EXIT_USAGE;
-    }
-    for (uint32_t i = 0; i < cases->n; i++) {
-        if (a->sample_ranks > cases->c[i].ranks) {
-            case_id(&cases->c[i], id);
-            fprintf(stderr,
-                    "fsdp-cts run: --sample-ranks %u: %s has %u ranks\n",
-                    a->sample_ranks, id, cases->c[i].ranks);
-            return EXIT_USAGE;
-        }
-    }
-    return 0;
-}
 
 static void tell(const struct run_case *c, uint32_t n)
 {

@@ -5,21 +5,10 @@
 #include "cli/play/isolation.h"
 
 #include "cli/choose/selection.h"
-#include "cli/line/exit_codes.h"
 #include "run/worker/rank_limits.h"
 
 #include <stdio.h>
 #include <string.h>
-
-int isolation_check(const struct arguments *a)
-{
-    if (a->isolate && a->no_isolate) {
-        fprintf(stderr, "fsdp-cts run: --isolate and --no-isolate say the "
-                        "opposite of each other: give one\n");
-        return EXIT_USAGE;
-    }
-    return 0;
-}
 
 void isolation_settle(struct arguments *a, const struct case_list *cases)
 {

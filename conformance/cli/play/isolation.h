@@ -8,9 +8,6 @@
 #include "cli/line/arguments.h"
 #include "run/supervise.h"
 
-/* What the options say of it; 0, or an exit code after a line on stderr. */
-int isolation_check(const struct arguments *a);
-
 /* Sets `isolate` where ranks can be: where it is asked for, and in a whole run,
  * as its verdict is about what ranks cannot do. Why they cannot is said at once
  * where it was asked for, and else by isolation_tell. */
