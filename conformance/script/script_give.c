@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-uint32_t script_n_played(const struct script *s)
+/* Actions that are played, each turn of a repeat counted; at most
+ * CASE_MAX_STEPS + 1. */
+static uint32_t script_n_played(const struct script *s)
 {
     struct script_walk w = script_begin(s);
     uint32_t n = 0;

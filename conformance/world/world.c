@@ -27,8 +27,9 @@ int world_fail(struct fsdp_error *error, int32_t status, uint32_t rank,
     return status;
 }
 
-uint32_t world_mesh_ranks(const struct fsdp_mesh *mesh,
-                          struct fsdp_error *error)
+/* The number of ranks; 0, with `error` filled, if the mesh is no world. */
+static uint32_t world_mesh_ranks(const struct fsdp_mesh *mesh,
+                                 struct fsdp_error *error)
 {
     if (!mesh || mesh->size < sizeof(*mesh) || mesh->n_dims == 0 ||
         mesh->n_dims > WORLD_MAX_DIMS || !mesh->extent) {
