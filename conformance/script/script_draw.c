@@ -185,6 +185,28 @@ static uint32_t any_verb(struct drawer *d)
     return verb < SCRIPT_REPEAT ? verb : verb + 1;
 }
 
+/* Theme and state: what is wanted more often, and what may follow. */
+static void weigh_verbs(struct drawer *d, uint32_t weight[SCRIPT_N_VERBS])
+{
+    if (d->theme == DRAW_OF_CHECKPOINTS) {
+        weight[SCRIPT_SAVE] *= 3;
+        weight[SCRIPT_LOAD] *= 3;
+        weight[SCRIPT_ANEW] *= 3;
+    } else if (d->theme == DRAW_OF_WRONG_CALLS) {
+        weight[SCRIPT_WRONG] *= 5;
+    } else if (d->theme == DRAW_OF_MICROBATCHES) {
+        weight[SCRIPT_PASS] *= 2;
+    }
+    if (d->state.pending) {
+        weight[SCRIPT_PASS] *= 2;
+    } else if (d->state.reduced) {
+        weight[SCRIPT_STEP] *= 3;
+    } else {
+        weight[SCRIPT_ZERO] = 1; /* nothing to drop, or to use */
+        weight[SCRIPT_STEP] = weight[SCRIPT_CLIP] = one_in(d, 6) ? 14 : 0;
+    }
+}
+
 static uint32_t draw_verb(struct drawer *d)
 {
     /* What gives values, and what is legal without. */
@@ -227,23 +249,7 @@ static uint32_t draw_verb(struct drawer *d)
     if (draw_lacks_values(d)) {
         return chance_weighted(&d->chance, before_values, SCRIPT_N_VERBS);
     }
-    if (d->theme == DRAW_OF_CHECKPOINTS) {
-        weight[SCRIPT_SAVE] *= 3;
-        weight[SCRIPT_LOAD] *= 3;
-        weight[SCRIPT_ANEW] *= 3;
-    } else if (d->theme == DRAW_OF_WRONG_CALLS) {
-        weight[SCRIPT_WRONG] *= 5;
-    } else if (d->theme == DRAW_OF_MICROBATCHES) {
-        weight[SCRIPT_PASS] *= 2;
-    }
-    if (d->state.pending) {
-        weight[SCRIPT_PASS] *= 2;
-    } else if (d->state.reduced) {
-        weight[SCRIPT_STEP] *= 3;
-    } else {
-        weight[SCRIPT_ZERO] = 1; /* nothing to drop, or to use */
-        weight[SCRIPT_STEP] = weight[SCRIPT_CLIP] = one_in(d, 6) ? 14 : 0;
-    }
+    weigh_verbs(d, weight);
     return chance_weighted(&d->chance, weight, SCRIPT_N_VERBS);
 }
 
