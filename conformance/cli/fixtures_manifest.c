@@ -147,8 +147,8 @@ static char *load(const char *folder, struct fsdp_error *error)
 }
 
 /* The first line in which they differ, as a file's name tells most. */
-static int compare(const char *is, const char *wanted, const char *what,
-                   struct fsdp_error *error)
+static int compare_lines(const char *is, const char *wanted, const char *what,
+                         struct fsdp_error *error)
 {
     size_t line = 0;
 
@@ -229,8 +229,8 @@ int fixtures_manifest_check(const char *folder, struct fsdp_error *error)
         status = make(folder, n_cases, &is, error);
     }
     if (status == FSDP_OK) {
-        status =
-            compare(is.text, wanted, "the files are not the manifest's", error);
+        status = compare_lines(is.text, wanted,
+                               "the files are not the manifest's", error);
     }
     free(is.text);
     free(wanted);
@@ -245,7 +245,7 @@ int fixtures_manifest_same(const char *folder, const char *other,
     int status = a && b ? FSDP_OK : FSDP_ERR_IO;
 
     if (status == FSDP_OK) {
-        status = compare(a, b, "the folders differ", error);
+        status = compare_lines(a, b, "the folders differ", error);
     }
     free(a);
     free(b);

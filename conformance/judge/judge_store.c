@@ -121,7 +121,7 @@ static uint64_t size_of(const struct record *r)
 }
 
 /* Takes the entry out of the list; NULL: it is not there. */
-static struct entry *take(struct judge_store *store, const char *name)
+static struct entry *take_entry(struct judge_store *store, const char *name)
 {
     for (struct entry **at = &store->entries; *at; at = &(*at)->next) {
         if (strcmp((*at)->name, name) == 0) {
@@ -171,7 +171,7 @@ static struct entry *load(const char *folder, const char *name)
 static const struct record *find(struct judge_store *store, bool baseline,
                                  const char *name, struct fsdp_error *error)
 {
-    struct entry *entry = take(store, name);
+    struct entry *entry = take_entry(store, name);
 
     for (const struct place *p = store->places; !entry && p; p = p->next) {
         entry = load(baseline ? p->baselines : p->folder, name);

@@ -124,7 +124,7 @@ static void draw_next(struct drawer *d, uint32_t verb)
 /* ---- One action ---- */
 
 /* Adds a, if it is legal. */
-static bool take(struct drawer *d, const struct script_action *a)
+static bool take_action(struct drawer *d, const struct script_action *a)
 {
     struct script_state then = d->state;
 
@@ -145,7 +145,7 @@ static bool try_verb(struct drawer *d, uint32_t verb)
     const uint32_t n_edits = d->s->n_edits;
 
     draw_what_it_says(d, &a);
-    if (take(d, &a)) {
+    if (take_action(d, &a)) {
         draw_next(d, verb);
         return true;
     }
@@ -373,7 +373,8 @@ static void draw_offers(struct drawer *d)
         struct script_action a = {.verb = SCRIPT_WRONG,
                                   .call = draw_any_call(d)};
 
-        n -= script_calls[a.call].when == SCRIPT_UNTRAINED && take(d, &a);
+        n -=
+            script_calls[a.call].when == SCRIPT_UNTRAINED && take_action(d, &a);
     }
 }
 

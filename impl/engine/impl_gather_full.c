@@ -47,8 +47,8 @@ static int broadcast(struct fsdp_sharded *s, uint32_t root, float *p,
 }
 
 /* What fails here on this rank alone is told by save_wait. */
-static void put(struct fsdp_sharded *s, const struct checkpoint_slice *x,
-                const float *p)
+static void put_slice(struct fsdp_sharded *s, const struct checkpoint_slice *x,
+                      const float *p)
 {
     struct checkpoint_saving *const saving = s->checkpoints->saving;
     const struct fsdp_device *d = s->env->device;
@@ -79,7 +79,7 @@ static int move(struct fsdp_sharded *s, uint32_t root, uint32_t i,
                         "the device does not take a slice");
     }
     FSDP_TRY(broadcast(s, root, p, x->n));
-    put(s, x, p);
+    put_slice(s, x, p);
     return FSDP_OK;
 }
 

@@ -115,7 +115,8 @@ static bool keep_what_is_played(const struct script *drawn,
 }
 
 /* What is left for the engine of the script of a seed goes into the batch. */
-static void add(struct batch *b, uint64_t seed, const char *const *claims)
+static void add_script(struct batch *b, uint64_t seed,
+                       const char *const *claims)
 {
     const uint32_t n = b->cases.n;
     struct fsdp_error error = {0};
@@ -146,7 +147,7 @@ static int fill(struct batch *b, uint64_t first, uint32_t n)
     split_claims(text, claims);
     b->cases = (struct case_list){calloc(n, sizeof(*b->cases.c)), 0};
     for (uint32_t i = 0; i < n && b->cases.c && b->e->plays; i++) {
-        add(b, first + i, claims);
+        add_script(b, first + i, claims);
     }
     return b->cases.c ? FSDP_OK : FSDP_ERR_NOMEM;
 }

@@ -110,7 +110,7 @@ static void say(const struct curve *c, uint32_t each, char *words, size_t bytes)
     }
 }
 
-static void draw(struct html *h, struct curve *c, uint32_t each)
+static void draw_curve(struct html *h, struct curve *c, uint32_t each)
 {
     char words[160];
 
@@ -144,7 +144,7 @@ void html_curve(struct html *h, const struct html_view *v)
         if (c->n > 0) {
             c->p.n = c->n;
             range(c);
-            draw(h, c, case_losses_a_step(&v->c->c));
+            draw_curve(h, c, case_losses_a_step(&v->c->c));
         }
     }
     free(c);

@@ -57,8 +57,8 @@ static void note(struct recorder *r, struct record_collective c)
 
 /* An engine that was built against earlier headers gives a shorter struct;
  * from here on it is whole. */
-static int run(void *self, struct fsdp_stream *stream,
-               const struct fsdp_collective *given)
+static int watch_collective(void *self, struct fsdp_stream *stream,
+                            const struct fsdp_collective *given)
 {
     struct recorder *r = self;
     struct trace *trace = r->meter.trace;
@@ -123,7 +123,7 @@ int recorder_open(struct fsdp_env *env, struct record_rank *out,
                                  .place = env->comm->place,
                                  .takes_streams = env->comm->takes_streams,
                                  .self = r,
-                                 .run = run,
+                                 .run = watch_collective,
                                  .abort = abort_all};
     meter_open(&r->meter, env->device);
     r->meter.env = env;
