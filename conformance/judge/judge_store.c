@@ -143,7 +143,7 @@ static bool is_there(const char *folder, const char *name)
 }
 
 /* NULL: there is none, which is not remembered: it may be there next time. */
-static struct entry *load(const char *folder, const char *name)
+static struct entry *load_entry(const char *folder, const char *name)
 {
     struct entry *entry = calloc(1, sizeof(*entry));
     char path[STORE_PATH_BYTES + 2];
@@ -174,7 +174,7 @@ static const struct record *find(struct judge_store *store, bool baseline,
     struct entry *entry = take_entry(store, name);
 
     for (const struct place *p = store->places; !entry && p; p = p->next) {
-        entry = load(baseline ? p->baselines : p->folder, name);
+        entry = load_entry(baseline ? p->baselines : p->folder, name);
     }
     if (!entry) {
         return NULL;

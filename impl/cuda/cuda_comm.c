@@ -148,7 +148,7 @@ static void abort_all(void *self, int32_t status)
 
 /* ---- Hooks of waits ---------------------------------------------------- */
 
-static int look(void *self)
+static int cuda_comm_look(void *self)
 {
     struct cuda_comm *x = self;
 
@@ -308,7 +308,7 @@ int cuda_comm_open(const struct fsdp_env *env, struct cuda_device *device,
                               .self = x,
                               .run = cuda_comm_run,
                               .abort = abort_all};
-    cuda_device_hook(device, &(struct cuda_hooks){x, look, give_up});
+    cuda_device_hook(device, &(struct cuda_hooks){x, cuda_comm_look, give_up});
     FSDP_TRY(open_all(x, shares));
     return connect_all(x);
 }

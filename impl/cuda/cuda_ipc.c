@@ -195,7 +195,7 @@ static int broadcast(void *self, const struct cuda_target *target,
 
 /* ---- Life -------------------------------------------------------------- */
 
-static int look(void *self)
+static int ipc_look(void *self)
 {
     (void)self; /* what others do is seen by the watch */
     return FSDP_OK;
@@ -345,7 +345,7 @@ int cuda_ipc_open(const struct fsdp_env *env, const struct cuda_group *group,
                                    .exchange = exchange,
                                    .all_gather = all_gather,
                                    .broadcast = broadcast,
-                                   .look = look,
+                                   .look = ipc_look,
                                    .give_up = give_up,
                                    .close = end};
     status = group->extent > 1 ? make(x, &mine) : FSDP_OK;

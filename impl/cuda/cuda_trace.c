@@ -146,8 +146,8 @@ int cuda_trace_stamp(struct cuda_device *d, struct fsdp_stream *stream,
 }
 
 /* The base moves on, while a float still tells microseconds. */
-static int tell(struct cuda_device *d, struct fsdp_stream *stream,
-                struct cuda_stamp *s)
+static int tell_time(struct cuda_device *d, struct fsdp_stream *stream,
+                     struct cuda_stamp *s)
 {
     struct cuda_trace *t = &d->trace;
     float ms = 0.0f;
@@ -175,7 +175,7 @@ int cuda_trace_tell(struct cuda_device *d, struct fsdp_stream *stream,
     while (stream->first && stream->first->ticket <= ticket) {
         struct cuda_stamp *s = stream->first;
 
-        FSDP_TRY(tell(d, stream, s));
+        FSDP_TRY(tell_time(d, stream, s));
         stream->first = s->next;
         stream->last = s->next ? stream->last : &stream->first;
         give(d, s);

@@ -12,8 +12,9 @@ enum {
 }; /* elements to the host at a time */
 
 /* Which slices there are, of all shard indices, in turns: i of each. */
-static int tell(struct fsdp_sharded *s, uint32_t i,
-                struct checkpoint_slice all[CHECKPOINT_MAX_WORLD], bool *more)
+static int tell_slices(struct fsdp_sharded *s, uint32_t i,
+                       struct checkpoint_slice all[CHECKPOINT_MAX_WORLD],
+                       bool *more)
 {
     const struct impl_holding *h = &s->checkpoints->named;
     struct checkpoint_slice mine = {0, 0, 0};
@@ -137,7 +138,7 @@ int impl_gather_full(struct fsdp_sharded *s)
     FSDP_TRY(find_room(s, &room));
     status = take_room(s, room, &staging);
     for (uint32_t i = 0; status == FSDP_OK && more; i++) {
-        status = tell(s, i, all, &more);
+        status = tell_slices(s, i, all, &more);
         for (uint32_t r = 0; status == FSDP_OK && r < s->shards; r++) {
             if (all[r].n > 0 && s->env->rank < s->shards &&
                 checkpoint_saves(s->checkpoints->saving, all[r].entry)) {

@@ -95,8 +95,8 @@ struct told {
     uint32_t lacking; /* the first parameter without values */
 };
 
-static struct told tell(const struct fsdp_sharded *s,
-                        const struct fsdp_values *from)
+static struct told told_by(const struct fsdp_sharded *s,
+                           const struct fsdp_values *from)
 {
     struct told told = {from->lenient, from->value != NULL, 0};
 
@@ -110,7 +110,7 @@ static struct told tell(const struct fsdp_sharded *s,
 /* Every rank comes to the same. */
 static int check_agreed(struct fsdp_sharded *s, const struct fsdp_values *from)
 {
-    const struct told mine = tell(s, from);
+    const struct told mine = told_by(s, from);
     struct told all[REF_MAX_RANKS];
 
     FSDP_TRY(s->env->exchange(s->env->exchange_self, &mine, sizeof(mine), all));

@@ -225,8 +225,8 @@ static void take_script(const struct judge_drawn *d, struct from_report *out)
     }
 }
 
-static int load(struct arguments *a, unsigned takes, const char *path,
-                struct from_report *out)
+static int load_report(struct arguments *a, unsigned takes, const char *path,
+                       struct from_report *out)
 {
     const bool failed = a->failed || a->last_failed;
     struct report_kept kept;
@@ -264,7 +264,7 @@ int from_report(struct arguments *a, unsigned takes, struct from_report *out)
     if (!path || (a->last_failed && access(path, F_OK) != 0)) {
         return 0;
     }
-    code = load(a, takes, path, out);
+    code = load_report(a, takes, path, out);
     if (code == 0 && out->cases.n > 0) {
         a->among = &out->cases;
     } else if (code == 0 && !a->last_failed) {

@@ -229,7 +229,7 @@ static void note_failure(struct batch *b, uint32_t c, uint32_t q)
     script_release(&drawn);
 }
 
-static void note(struct batch *b)
+static void note_outcomes(struct batch *b)
 {
     struct drawn_engine *e = b->e;
 
@@ -276,7 +276,7 @@ static int judge_all(struct drawn *d, struct batch *batch, const char *records,
         if (b->has_thread) {
             pthread_join(b->thread, NULL);
         }
-        note(b);
+        note_outcomes(b);
         if (status == FSDP_OK && b->status != FSDP_OK) {
             status = b->status;
             *error = b->error;

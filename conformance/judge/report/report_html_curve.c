@@ -20,7 +20,7 @@ struct curve {
     float got[LOSSES_MOST], want[LOSSES_MOST];
 };
 
-static void load(const struct html_view *v, struct curve *c)
+static void load_curve(const struct html_view *v, struct curve *c)
 {
     const struct expect *e = &v->expect;
 
@@ -140,7 +140,7 @@ void html_curve(struct html *h, const struct html_view *v)
 
     if (c && v->expect.baseline) {
         c->p.f = h->f;
-        load(v, c);
+        load_curve(v, c);
         if (c->n > 0) {
             c->p.n = c->n;
             range(c);

@@ -106,7 +106,7 @@ static bool row_of(struct map *m, uint32_t k)
     return n > 0;
 }
 
-static bool load(struct map *m)
+static bool load_map(struct map *m)
 {
     const struct fsdp_model *model = m->v->expect.model;
     bool any = false;
@@ -227,7 +227,7 @@ void html_map(struct html *h, const struct html_view *v)
         item = judge_item_at(r, v->index, q);
         m->v = v;
         m->f = &item->detail->finding;
-        if (m->f->stage && load(m)) {
+        if (m->f->stage && load_map(m)) {
             draw_map(h, m, item->detail->parameter);
         }
     }

@@ -41,7 +41,7 @@ static void find_same(struct ranks *s, uint32_t k)
     s->same[k] = first;
 }
 
-static bool load(struct ranks *s, const struct html_view *v)
+static bool load_ranks(struct ranks *s, const struct html_view *v)
 {
     s->of = calloc((size_t)s->n + 1, sizeof(struct judge_figures *));
     s->same = calloc((size_t)s->n + 1, sizeof(*s->same));
@@ -109,7 +109,7 @@ void html_ranks(struct html *h, const struct html_view *v)
     char whose[NAMES_BYTES];
     uint32_t drawn = 0;
 
-    if (load(&s, v)) {
+    if (load_ranks(&s, v)) {
         for (uint32_t k = 1; k < s.n; k++) {
             if (s.of[k] && s.same[k] == k && drawn++ < DRAWN_MOST) {
                 draw_rank(&s, k);

@@ -224,7 +224,7 @@ static void add_filter(struct program *p, uint16_t code, uint8_t yes,
     p->step[p->n++] = (struct sock_filter){code, yes, no, k};
 }
 
-static void load(struct program *p, size_t offset)
+static void add_load(struct program *p, size_t offset)
 {
     add_filter(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
 }
@@ -237,7 +237,7 @@ static void answer(struct program *p, uint32_t with)
 /* The lower half of an argument, where nothing else counts for the kernel. */
 static void load_argument(struct program *p, size_t i)
 {
-    load(p, offsetof(struct seccomp_data, args) + 8 * i);
+    add_load(p, offsetof(struct seccomp_data, args) + 8 * i);
 }
 
 static void is_equal(struct program *p, uint8_t yes, uint8_t no, uint32_t k)
@@ -304,10 +304,10 @@ static void add_call(struct program *p, const struct call *call, uint32_t with)
 static void make(struct program *p)
 {
     p->n = 0;
-    load(p, offsetof(struct seccomp_data, arch));
+    add_load(p, offsetof(struct seccomp_data, arch));
     is_equal(p, 1, 0, (uint32_t)OWN_KIND);
     answer(p, SECCOMP_RET_USER_NOTIF);
-    load(p, offsetof(struct seccomp_data, nr));
+    add_load(p, offsetof(struct seccomp_data, nr));
 #if defined(__x86_64__)
     add_filter(p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000); /* x32 */
     answer(p, SECCOMP_RET_USER_NOTIF);

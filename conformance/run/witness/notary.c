@@ -307,7 +307,7 @@ static void close_both(int two[2])
     close(two[1]);
 }
 
-static bool tell(const struct notary *n, const struct told *what)
+static bool tell_notary(const struct notary *n, const struct told *what)
 {
     ssize_t sent;
 
@@ -332,7 +332,7 @@ bool notary_go_on(struct notary *n, const struct notary_task *task)
                        "%s", task->folders[what.n_folders]);
         what.n_folders++;
     }
-    return n->pid != 0 && tell(n, &what);
+    return n->pid != 0 && tell_notary(n, &what);
 }
 
 bool notary_start(struct notary *n, const struct notary_task *task)
@@ -441,7 +441,7 @@ bool notary_report(struct notary *n, struct notary_notes *notes,
     if (n->pid == 0) {
         return false;
     }
-    if (!tell(n, &what) || !whole_read(n->words, &said, sizeof(said)) ||
+    if (!tell_notary(n, &what) || !whole_read(n->words, &said, sizeof(said)) ||
         said.n > RECORD_REFUSALS || said.n_ranks > NOTARY_RANKS ||
         !whole_read(n->words, notes->weight,
                     said.n_ranks * sizeof(*notes->weight)) ||

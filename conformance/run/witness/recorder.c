@@ -47,7 +47,7 @@ static void follow(struct recorder *r, struct fsdp_stream *stream,
                     extent, me, c);
 }
 
-static void note(struct recorder *r, struct record_collective c)
+static void note_collective(struct recorder *r, struct record_collective c)
 {
     sequences_add(&r->open, c);
     if (r->crossing) {
@@ -93,8 +93,9 @@ static int watch_collective(void *self, struct fsdp_stream *stream,
         status = wire_look(r->wire, r->real_device, stream, c, c->out);
     }
     if (status == FSDP_OK) {
-        note(r, (struct record_collective){c->kind, c->dim, c->dtype, c->fold,
-                                           c->root, c->unit, c->n});
+        note_collective(r, (struct record_collective){c->kind, c->dim, c->dtype,
+                                                      c->fold, c->root, c->unit,
+                                                      c->n});
     }
     return status;
 }
