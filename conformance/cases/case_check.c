@@ -135,6 +135,12 @@ static const char *check_numbers(const struct run_case *c)
         c->recorded_steps > c->steps) {
         return "steps is from 1 to 100000, recorded_steps at most that";
     }
+    return NULL;
+}
+
+/* Numbers that may be, but not with the scenario or the data of this case. */
+static const char *check_rounding(const struct run_case *c)
+{
     if (c->scenario == CASE_CLIP && c->recorded_steps > CASE_MOST_CLIPPED) {
         return "clipping is recorded for 128 steps at most";
     }
@@ -209,8 +215,8 @@ static const char *check_script(const struct run_case *c)
 const char *case_check(const struct run_case *c)
 {
     static const char *(*const check[])(const struct run_case *) = {
-        check_names,   check_world,   check_microbatches,
-        check_numbers, check_factors, check_script};
+        check_names,    check_world,   check_microbatches, check_numbers,
+        check_rounding, check_factors, check_script};
     const char *wrong = NULL;
 
     for (uint32_t i = 0; i < N_OF(check) && !wrong; i++) {

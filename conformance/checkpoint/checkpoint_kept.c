@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add(struct checkpoint_kept *k, const char *name, uint64_t bytes,
-               unsigned char **data)
+static int add_tensor(struct checkpoint_kept *k, const char *name,
+                      uint64_t bytes, unsigned char **data)
 {
     char **names = realloc(k->name, (k->n + (size_t)1) * sizeof(*names));
     unsigned char **all;
@@ -47,7 +47,7 @@ static int add_text(struct checkpoint_kept *k, const char *name,
     const size_t bytes = strlen(text); /* without its end */
     unsigned char *data;
 
-    FSDP_TRY(add(k, name, bytes, &data));
+    FSDP_TRY(add_tensor(k, name, bytes, &data));
     for (size_t i = 0; i < bytes; i++) {
         data[i] = (unsigned char)text[i];
     }
@@ -68,7 +68,7 @@ static int keep_rank(struct checkpoint *c, uint32_t rank,
             checkpoint_kept_find(out, x.name, &known, &bytes)) {
             continue;
         }
-        if (add(out, x.name, x.bytes, &data) != FSDP_OK) {
+        if (add_tensor(out, x.name, x.bytes, &data) != FSDP_OK) {
             return checkpoint_no_memory(why);
         }
         FSDP_TRY(checkpoint_extra_read(c, i, data, why));

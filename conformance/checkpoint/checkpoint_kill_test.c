@@ -255,6 +255,16 @@ static uint32_t count_files(const char *directory)
 
 static uint32_t kills = KILLS;
 
+static void say_how_they_ended(const struct told *t, uint32_t died)
+{
+    print_message("%s: %u of %u killed among %llu sites; the others were left "
+                  "as filled %u, loaded %u, assigned %u, loaded again %u, "
+                  "refused by name %u\n",
+                  scene.real->name, died, kills,
+                  (unsigned long long)t->n_sites[0], t->held[1], t->held[2],
+                  t->held[3], t->held[4], t->refused);
+}
+
 static void killed(void **state)
 {
     const struct arrangement from = {
@@ -302,12 +312,7 @@ static void killed(void **state)
     assert_int_equal(count_files(scene.directory), 3); /* ".", "..", and it */
     scene.plain = true;
     (void)run(&l);
-    print_message("%s: %u of %u killed among %llu sites; the others were left "
-                  "as filled %u, loaded %u, assigned %u, loaded again %u, "
-                  "refused by name %u\n",
-                  scene.real->name, died, kills,
-                  (unsigned long long)t->n_sites[0], t->held[1], t->held[2],
-                  t->held[3], t->held[4], t->refused);
+    say_how_they_ended(t, died);
     assert_true(died > kills * 3 / 4);
     assert_true(t->held[1] + t->held[2] + t->held[3] + t->held[4] > 0);
     testing.before = NULL;

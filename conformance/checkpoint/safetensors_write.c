@@ -55,8 +55,8 @@ static int flush(const struct safetensors_report *report, int fd,
     return write_bytes(report, fd, g->bytes, n);
 }
 
-static int put(const struct safetensors_report *report, int fd,
-               struct gathered *g, const void *p, size_t bytes)
+static int put_bytes(const struct safetensors_report *report, int fd,
+                     struct gathered *g, const void *p, size_t bytes)
 {
     if (bytes > sizeof(g->bytes) - g->n) {
         FSDP_TRY(flush(report, fd, g));
@@ -78,11 +78,11 @@ static int write_plan(const struct safetensors_report *report, int fd,
     int status;
 
     g.n = 0;
-    status = put(report, fd, &g, plan->head, plan->head_bytes);
+    status = put_bytes(report, fd, &g, plan->head, plan->head_bytes);
     for (size_t i = 0; status == FSDP_OK && i < plan->n; i++) {
         const struct safetensors_tensor *const tensor = plan->slots[i].tensor;
 
-        status = put(report, fd, &g, tensor->data, tensor->bytes);
+        status = put_bytes(report, fd, &g, tensor->data, tensor->bytes);
     }
     if (status == FSDP_OK) {
         status = flush(report, fd, &g);

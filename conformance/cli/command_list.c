@@ -25,7 +25,7 @@ struct row {
     int n;
 };
 
-static void add(struct row *r, const char *key, const char *value)
+static void add_key(struct row *r, const char *key, const char *value)
 {
     r->key[r->n] = key;
     r->value[r->n++] = value ? value : "";
@@ -56,13 +56,13 @@ static int list_requirements(json_t *array, const struct arguments *a)
         const struct requirement *q = *p;
         char line[512];
         struct row r = {.n = 0};
-        add(&r, "id", q->id);
-        add(&r, "text", q->text);
-        add(&r, "must", q->must ? "MUST" : "SHOULD");
-        add(&r, "level", requirement_level_name(q->level));
-        add(&r, "since", q->since);
-        add(&r, "needs", q->needs);
-        add(&r, "claim", q->claim);
+        add_key(&r, "id", q->id);
+        add_key(&r, "text", q->text);
+        add_key(&r, "must", q->must ? "MUST" : "SHOULD");
+        add_key(&r, "level", requirement_level_name(q->level));
+        add_key(&r, "since", q->since);
+        add_key(&r, "needs", q->needs);
+        add_key(&r, "claim", q->claim);
         snprintf(line, sizeof(line), "%-34s %-6s %-9s %s", q->id,
                  q->must ? "MUST" : "SHOULD", requirement_level_name(q->level),
                  q->text);
@@ -82,7 +82,7 @@ static int list_cases(json_t *array, const struct arguments *a)
         char id[CASE_ID_BYTES];
         struct row r = {.n = 0};
         case_id(&cases.c[i], id);
-        add(&r, "id", id);
+        add_key(&r, "id", id);
         if (print(array, &r, id)) {
             code = EXIT_INCOMPLETE;
         }
@@ -99,8 +99,8 @@ static int list_text(json_t *array, const char *key, const char *id,
     struct row r = {.n = 0};
     int code;
 
-    add(&r, key, id);
-    add(&r, "script", text);
+    add_key(&r, key, id);
+    add_key(&r, "script", text);
     snprintf(line, sizeof(line), "# %s", id);
     code = !text || print(array, &r, line) ? EXIT_INCOMPLETE : 0;
     if (!code && !array) {
@@ -172,9 +172,9 @@ static int list_workloads(json_t *array, const struct arguments *a)
             snprintf(sizes + used, sizeof(sizes) - used, "%s%s",
                      used ? " " : "", *s);
         }
-        add(&r, "name", (*w)->name);
-        add(&r, "summary", (*w)->summary);
-        add(&r, "sizes", sizes);
+        add_key(&r, "name", (*w)->name);
+        add_key(&r, "summary", (*w)->summary);
+        add_key(&r, "sizes", sizes);
         snprintf(line, sizeof(line), "%-8s %s (sizes: %s)", (*w)->name,
                  (*w)->summary, sizes);
         if (print(array, &r, line)) {
@@ -190,8 +190,8 @@ static int list_engines(json_t *array, const struct arguments *a)
     for (const struct engine_entry *e = engine_list; e->name; e++) {
         char line[256];
         struct row r = {.n = 0};
-        add(&r, "name", e->name);
-        add(&r, "summary", e->summary);
+        add_key(&r, "name", e->name);
+        add_key(&r, "summary", e->summary);
         snprintf(line, sizeof(line), "%-10s %s", e->name, e->summary);
         if (print(array, &r, line)) {
             return EXIT_INCOMPLETE;
@@ -207,10 +207,10 @@ static int list_mutants(json_t *array, const struct arguments *a)
         const struct mutant *m = *p;
         char line[1024];
         struct row r = {.n = 0};
-        add(&r, "name", m->name);
-        add(&r, "text", m->text);
-        add(&r, "evidence", m->evidence);
-        add(&r, "kills", m->kills);
+        add_key(&r, "name", m->name);
+        add_key(&r, "text", m->text);
+        add_key(&r, "evidence", m->evidence);
+        add_key(&r, "kills", m->kills);
         snprintf(line, sizeof(line), "%-28s %s\n%28s killed by: %s", m->name,
                  m->text, "", m->kills);
         if (print(array, &r, line)) {
@@ -232,9 +232,9 @@ static int list_claims(json_t *array, const struct arguments *a)
         char line[512];
         struct row r = {.n = 0};
         snprintf(name, sizeof(name), "%s%s", q->name, q->begins ? "W" : "");
-        add(&r, "name", name);
-        add(&r, "group", groups[q->group]);
-        add(&r, "text", q->text);
+        add_key(&r, "name", name);
+        add_key(&r, "group", groups[q->group]);
+        add_key(&r, "text", q->text);
         snprintf(line, sizeof(line), "%-18s %-7s %s", name, groups[q->group],
                  q->text);
         if (print(array, &r, line)) {
@@ -250,7 +250,7 @@ static int list_names(json_t *array, const char *(*nth)(uint32_t i))
     for (uint32_t i = 0; nth(i); i++) {
         struct row r = {.n = 0};
 
-        add(&r, "name", nth(i));
+        add_key(&r, "name", nth(i));
         if (print(array, &r, nth(i))) {
             return EXIT_INCOMPLETE;
         }

@@ -173,68 +173,91 @@ static uint32_t count_wanted(const struct arguments *a)
     return n;
 }
 
+/* What has become of the mutants so far. */
+struct tally {
+    struct progress progress;
+    uint32_t passed, failed, skipped;
+};
+
+/* Plays one mutant, and prints what it was found by. FSDP_ERR_ABORTED: somebody
+ * ended the run. FSDP_ERR_INVALID: the engine cannot be run, as was said. */
+static int run_one(const struct arguments *a, const struct mutant *m,
+                   const struct case_list *all, const struct text *text,
+                   struct tally *t)
+{
+    char found[4096] = "";
+    struct case_list cases = {NULL, 0};
+    bool good;
+    int status = cases_of(m, all, &cases);
+
+    if (status == FSDP_OK && cases.n == 0) {
+        snprintf(found, sizeof(found), "(no case of the manifest shows it)");
+    } else if (status == FSDP_OK) {
+        status =
+            run_mutant(a, m, &cases, text, &t->progress, found, sizeof(found));
+        if (status == FSDP_ERR_INVALID) { /* the engine's fault */
+            fprintf(stderr, "fsdp-cts mutants: %s\n", found);
+            manifest_release(&cases);
+            return status;
+        }
+    }
+    manifest_release(&cases);
+    good = status == FSDP_OK && found[0] && same_ids(found, m->kills);
+    t->passed += good;
+    t->failed += !good;
+    progress_clear(&t->progress);
+    printf("%-4s %-28s %s\n", good ? "ok" : "BAD", m->name,
+           found[0] ? found : "(survived)");
+    if (!good) {
+        printf("     %-28s listed: %s\n", "", m->kills);
+    }
+    fflush(stdout);
+    progress_add(&t->progress, 1, !good);
+    return status;
+}
+
+static bool is_skipped(const struct arguments *a, const struct mutant *m)
+{
+    if (!m->shows.isolated || (!limits_lacking() && a->world == WORLD_LOCAL)) {
+        return false;
+    }
+    printf("skip %-28s no isolation here: %s\n", m->name,
+           limits_lacking() ? limits_lacking() : "not this world");
+    return true;
+}
+
 static int run_all(const struct arguments *a, const struct case_list *all,
                    const struct text *text)
 {
-    uint32_t passed = 0;
-    uint32_t failed = 0;
-    uint32_t skipped = 0;
-    struct progress progress;
-    bool go_on = true;
-    int code = EXIT_NOT_CONFORMANT;
+    struct tally t = {.passed = 0};
+    int status = FSDP_OK;
 
-    progress_begin(&progress, "mutants", "mutants", count_wanted(a), a->quiet);
-    for (const struct mutant *const *m = mutants; *m && go_on; m++) {
-        char found[4096] = "";
-        struct case_list cases = {NULL, 0};
-        int status;
-        bool good;
+    progress_begin(&t.progress, "mutants", "mutants", count_wanted(a),
+                   a->quiet);
+    for (const struct mutant *const *m = mutants;
+         *m && status != FSDP_ERR_ABORTED; m++) {
         if (!wanted(a, (*m)->name)) {
             continue;
         }
-        if ((*m)->shows.isolated &&
-            (limits_lacking() || a->world != WORLD_LOCAL)) {
-            printf("skip %-28s no isolation here: %s\n", (*m)->name,
-                   limits_lacking() ? limits_lacking() : "not this world");
-            skipped++;
+        if (is_skipped(a, *m)) {
+            t.skipped++;
             continue;
         }
-        status = cases_of(*m, all, &cases);
-        if (status == FSDP_OK && cases.n == 0) {
-            snprintf(found, sizeof(found),
-                     "(no case of the manifest shows it)");
-            status = FSDP_ERR_INVALID;
-        } else if (status == FSDP_OK) {
-            status = run_mutant(a, *m, &cases, text, &progress, found,
-                                sizeof(found));
-        }
-        if (cases.n && status == FSDP_ERR_INVALID) { /* the engine's fault */
-            fprintf(stderr, "fsdp-cts mutants: %s\n", found);
-            manifest_release(&cases);
+        status = run_one(a, *m, all, text, &t);
+        if (status == FSDP_ERR_INVALID) {
             return EXIT_USAGE;
         }
-        go_on = status != FSDP_ERR_ABORTED;
-        code = go_on ? code : EXIT_INCOMPLETE;
-        good = status == FSDP_OK && found[0] && same_ids(found, (*m)->kills);
-        passed += good;
-        failed += !good;
-        progress_clear(&progress);
-        printf("%-4s %-28s %s\n", good ? "ok" : "BAD", (*m)->name,
-               found[0] ? found : "(survived)");
-        if (!good) {
-            printf("     %-28s listed: %s\n", "", (*m)->kills);
-        }
-        fflush(stdout);
-        progress_add(&progress, 1, !good);
-        manifest_release(&cases);
     }
-    progress_end(&progress);
-    printf("%u passed, %u failed", passed, failed);
-    printf(skipped ? ", %u skipped\n" : "\n", skipped);
-    if (skipped && !passed && !failed) {
+    progress_end(&t.progress);
+    printf("%u passed, %u failed", t.passed, t.failed);
+    printf(t.skipped ? ", %u skipped\n" : "\n", t.skipped);
+    if (t.skipped && !t.passed && !t.failed) {
         return EXIT_SKIPPED;
     }
-    return passed && !failed ? 0 : code;
+    if (t.passed && !t.failed) {
+        return 0;
+    }
+    return status == FSDP_ERR_ABORTED ? EXIT_INCOMPLETE : EXIT_NOT_CONFORMANT;
 }
 
 int command_mutants(int argc, char **argv)

@@ -26,8 +26,8 @@ static struct {
     bool failed;
 } found;
 
-static int note(const char *path, const struct stat *s, int type,
-                struct FTW *ftw)
+static int note_file(const char *path, const struct stat *s, int type,
+                     struct FTW *ftw)
 {
     char **more;
 
@@ -90,7 +90,7 @@ static int make(const char *folder, uint32_t n_cases, struct record_text *t,
 
     memset(&found, 0, sizeof(found));
     found.root = strlen(folder) + 1;
-    if (nftw(folder, note, 16, FTW_PHYS) != 0) {
+    if (nftw(folder, note_file, 16, FTW_PHYS) != 0) {
         status = record_fail(error, found.failed ? FSDP_ERR_NOMEM : FSDP_ERR_IO,
                              "fixtures", "%.150s: %s", folder, strerror(errno));
     }
@@ -132,7 +132,7 @@ int fixtures_manifest_write(const char *folder, uint32_t n_cases,
 }
 
 /* The whole of a manifest; to be freed. */
-static char *load(const char *folder, struct fsdp_error *error)
+static char *load_manifest(const char *folder, struct fsdp_error *error)
 {
     static const struct record_source from = {.where = "fixtures",
                                               .most = RECORD_MAX_JSON_BYTES};
@@ -147,8 +147,8 @@ static char *load(const char *folder, struct fsdp_error *error)
 }
 
 /* The first line in which they differ, as a file's name tells most. */
-static int compare(const char *is, const char *wanted, const char *what,
-                   struct fsdp_error *error)
+static int compare_lines(const char *is, const char *wanted, const char *what,
+                         struct fsdp_error *error)
 {
     size_t line = 0;
 
@@ -216,7 +216,7 @@ int fixtures_manifest_parse(const char *text, size_t bytes, uint32_t *n_cases,
 
 int fixtures_manifest_check(const char *folder, struct fsdp_error *error)
 {
-    char *wanted = load(folder, error);
+    char *wanted = load_manifest(folder, error);
     struct record_text is = {0};
     uint32_t n_cases = 0;
     int status = wanted ? FSDP_OK : FSDP_ERR_IO;
@@ -229,8 +229,8 @@ int fixtures_manifest_check(const char *folder, struct fsdp_error *error)
         status = make(folder, n_cases, &is, error);
     }
     if (status == FSDP_OK) {
-        status =
-            compare(is.text, wanted, "the files are not the manifest's", error);
+        status = compare_lines(is.text, wanted,
+                               "the files are not the manifest's", error);
     }
     free(is.text);
     free(wanted);
@@ -240,12 +240,12 @@ int fixtures_manifest_check(const char *folder, struct fsdp_error *error)
 int fixtures_manifest_same(const char *folder, const char *other,
                            struct fsdp_error *error)
 {
-    char *a = load(folder, error);
-    char *b = load(other, error);
+    char *a = load_manifest(folder, error);
+    char *b = load_manifest(other, error);
     int status = a && b ? FSDP_OK : FSDP_ERR_IO;
 
     if (status == FSDP_OK) {
-        status = compare(a, b, "the folders differ", error);
+        status = compare_lines(a, b, "the folders differ", error);
     }
     free(a);
     free(b);

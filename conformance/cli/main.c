@@ -55,7 +55,7 @@ enum {
     N_COMMANDS = sizeof(commands) / sizeof(commands[0])
 };
 
-static void help(FILE *to)
+static void main_help(FILE *to)
 {
     fprintf(to,
             "fsdp-cts %s - conformance tests for Fully Sharded Data Parallel\n"
@@ -145,7 +145,7 @@ static int show_help(const char *name)
     int i = name ? find(name) : N_COMMANDS;
 
     if (!name) {
-        help(stdout);
+        main_help(stdout);
         return 0;
     }
     if (i == N_COMMANDS) {
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
     int i;
 
     if (argc < 2) {
-        help(stderr);
+        main_help(stderr);
         return EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||

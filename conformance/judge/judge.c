@@ -135,7 +135,7 @@ bool judge_claims(const struct judge_result *r, const char *claim)
 }
 
 /* Copies a string into a field, cut if it does not fit. */
-static void put(char *to, size_t bytes, const char *from)
+static void put_text(char *to, size_t bytes, const char *from)
 {
     size_t n = strnlen(from, bytes - 1);
 
@@ -152,7 +152,8 @@ static int set_claims(struct judge_result *out, uint32_t n,
     }
     out->n_claims = n;
     for (uint32_t i = 0; i < n; i++) {
-        put(out->claim[i], sizeof(out->claim[i]), claims ? claims[i] : own[i]);
+        put_text(out->claim[i], sizeof(out->claim[i]),
+                 claims ? claims[i] : own[i]);
     }
     return FSDP_OK;
 }
@@ -173,11 +174,11 @@ static int identify(struct judge *j)
         r = in->record(in->record_context, id, &j->unread);
     }
     if (r) {
-        put(out->engine, sizeof(out->engine), r->engine);
-        put(out->engine_version, sizeof(out->engine_version),
-            r->engine_version);
-        put(out->world, sizeof(out->world), r->world);
-        put(out->isolation, sizeof(out->isolation), r->isolation);
+        put_text(out->engine, sizeof(out->engine), r->engine);
+        put_text(out->engine_version, sizeof(out->engine_version),
+                 r->engine_version);
+        put_text(out->world, sizeof(out->world), r->world);
+        put_text(out->isolation, sizeof(out->isolation), r->isolation);
     }
     if (in->claims) {
         while (in->claims[n]) {
@@ -244,8 +245,8 @@ static int prepare(struct judge *j)
         out->drawn = *in->drawn;
     }
     if (in->manifest_sha256) {
-        put(out->manifest_sha256, sizeof(out->manifest_sha256),
-            in->manifest_sha256);
+        put_text(out->manifest_sha256, sizeof(out->manifest_sha256),
+                 in->manifest_sha256);
     }
     out->reported = calloc(n + 1, sizeof(*out->reported));
     out->n_proofs = calloc(n + 1, sizeof(*out->n_proofs));
@@ -311,7 +312,7 @@ int judge(const struct judge_input *in, struct judge_result *out)
     }
     stopped = in->stopped ? in->stopped(in->stopped_context) : NULL;
     if (stopped) {
-        put(out->stopped, sizeof(out->stopped), stopped);
+        put_text(out->stopped, sizeof(out->stopped), stopped);
     }
     judge_settle_beside_training(out);
     judge_settle_general(out);

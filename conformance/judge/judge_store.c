@@ -121,7 +121,7 @@ static uint64_t size_of(const struct record *r)
 }
 
 /* Takes the entry out of the list; NULL: it is not there. */
-static struct entry *take(struct judge_store *store, const char *name)
+static struct entry *take_entry(struct judge_store *store, const char *name)
 {
     for (struct entry **at = &store->entries; *at; at = &(*at)->next) {
         if (strcmp((*at)->name, name) == 0) {
@@ -143,7 +143,7 @@ static bool is_there(const char *folder, const char *name)
 }
 
 /* NULL: there is none, which is not remembered: it may be there next time. */
-static struct entry *load(const char *folder, const char *name)
+static struct entry *load_entry(const char *folder, const char *name)
 {
     struct entry *entry = calloc(1, sizeof(*entry));
     char path[STORE_PATH_BYTES + 2];
@@ -171,10 +171,10 @@ static struct entry *load(const char *folder, const char *name)
 static const struct record *find(struct judge_store *store, bool baseline,
                                  const char *name, struct fsdp_error *error)
 {
-    struct entry *entry = take(store, name);
+    struct entry *entry = take_entry(store, name);
 
     for (const struct place *p = store->places; !entry && p; p = p->next) {
-        entry = load(baseline ? p->baselines : p->folder, name);
+        entry = load_entry(baseline ? p->baselines : p->folder, name);
     }
     if (!entry) {
         return NULL;

@@ -30,7 +30,7 @@ static void out(struct fsdp_op *op, void *p, uint64_t n)
     op->n_out++;
 }
 
-static int run(struct compute *c, const struct fsdp_op *op)
+static int run_op(struct compute *c, const struct fsdp_op *op)
 {
     const int status = c->device->run(c->device->self, c->stream, op);
 
@@ -49,7 +49,7 @@ int compute_scale(struct compute *c, uint64_t n, float factor, float *x)
     op.f[0] = factor;
     in(&op, x, n);
     out(&op, x, n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 int compute_cast(struct compute *c, uint64_t n, uint32_t from, const void *x,
@@ -64,7 +64,7 @@ int compute_cast(struct compute *c, uint64_t n, uint32_t from, const void *x,
     op.in[0] = (struct fsdp_in){x, n * fsdp_dtype_bytes(from)};
     op.n_out = 1;
     op.out[0] = (struct fsdp_out){y, n * fsdp_dtype_bytes(to)};
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 int compute_add(struct compute *c, uint64_t n, const float *a, const float *b,
@@ -76,7 +76,7 @@ int compute_add(struct compute *c, uint64_t n, const float *a, const float *b,
     in(&op, a, n);
     in(&op, b, n);
     out(&op, y, n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 static int gemm(struct compute *c, uint32_t flags, uint64_t m, uint64_t n,
@@ -91,7 +91,7 @@ static int gemm(struct compute *c, uint32_t flags, uint64_t m, uint64_t n,
     in(&op, a, m * k);
     in(&op, b, k * n);
     out(&op, y, m * n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 int compute_gemm(struct compute *c, uint64_t m, uint64_t n, uint64_t k,
@@ -119,7 +119,7 @@ int compute_gemm_grad(struct compute *c, uint64_t m, uint64_t n, uint64_t rows,
     in(&op, x, rows * m);
     in(&op, g, rows * n);
     out(&op, w, m * n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 int compute_bias(struct compute *c, uint64_t rows, uint64_t n, float *y,
@@ -132,7 +132,7 @@ int compute_bias(struct compute *c, uint64_t rows, uint64_t n, float *y,
     in(&op, y, rows * n);
     in(&op, b, n);
     out(&op, y, rows * n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 static int column_sum(struct compute *c, uint64_t rows, uint64_t n,
@@ -145,7 +145,7 @@ static int column_sum(struct compute *c, uint64_t rows, uint64_t n,
     op.dim[2] = grains;
     in(&op, x, rows * n);
     out(&op, s, n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 int compute_column_sum(struct compute *c, uint64_t rows, uint64_t n,
@@ -169,7 +169,7 @@ int compute_loss(struct compute *c, float *row_loss, uint64_t rows, float scale)
     op.f[0] = scale;
     in(&op, row_loss, rows);
     out(&op, row_loss, rows);
-    FSDP_TRY(run(c, &op));
+    FSDP_TRY(run_op(c, &op));
     FSDP_TRY(compute_column_sum(c, rows, 1, row_loss, c->sum));
     c->have_loss = true;
     return FSDP_OK;
@@ -183,7 +183,7 @@ static int map(struct compute *c, uint32_t kind, uint64_t n, const float *x,
     op.dim[0] = n;
     in(&op, x, n);
     out(&op, y, n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 static int map_backward(struct compute *c, uint32_t kind, uint64_t n,
@@ -195,7 +195,7 @@ static int map_backward(struct compute *c, uint32_t kind, uint64_t n,
     in(&op, x, n);
     in(&op, dy, n);
     out(&op, dy, n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 int compute_relu(struct compute *c, uint64_t n, const float *x, float *y)
@@ -234,7 +234,7 @@ int compute_norm(struct compute *c, uint64_t rows, uint64_t n, float eps,
     in(&op, beta, n);
     out(&op, y, rows * n);
     out(&op, stat, rows * 2);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 int compute_norm_backward(struct compute *c, uint64_t rows, uint64_t n,
@@ -250,7 +250,7 @@ int compute_norm_backward(struct compute *c, uint64_t rows, uint64_t n,
     in(&op, stat, rows * 2);
     in(&op, dy, rows * n);
     out(&op, dx, rows * n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 int compute_norm_grad(struct compute *c, uint64_t rows, uint64_t n,
@@ -267,7 +267,7 @@ int compute_norm_grad(struct compute *c, uint64_t rows, uint64_t n,
     in(&op, dy, rows * n);
     out(&op, dgamma, n);
     out(&op, dbeta, n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 static struct fsdp_op
@@ -292,7 +292,7 @@ int compute_embedding(struct compute *c, const struct compute_embedding *e,
     in(&op, table, e->vocabulary * e->n);
     in(&op, position, e->period * e->n);
     out(&op, y, e->rows * e->n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 int compute_embedding_grad(struct compute *c, const struct compute_embedding *e,
@@ -305,7 +305,7 @@ int compute_embedding_grad(struct compute *c, const struct compute_embedding *e,
     in(&op, dy, e->rows * e->n);
     out(&op, dtable, e->vocabulary * e->n);
     out(&op, dposition, e->period * e->n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 /* qkv is the first operand of both directions. */
@@ -331,7 +331,7 @@ int compute_attention(struct compute *c, const struct compute_attention *a,
 
     out(&op, o, heads * a->head_dim);
     out(&op, stat, heads * 2);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 int compute_attention_backward(struct compute *c,
@@ -346,7 +346,7 @@ int compute_attention_backward(struct compute *c,
     in(&op, stat, heads * 2);
     in(&op, d_o, heads * a->head_dim);
     out(&op, dqkv, heads * 3 * a->head_dim);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 /* What a loss multiplies its gradient by. */
@@ -368,7 +368,7 @@ static int loss(struct compute *c, uint32_t kind, uint64_t rows, uint64_t n,
     in(&op, other, rows * n);
     out(&op, row_loss, rows);
     out(&op, dy, rows * n);
-    return run(c, &op);
+    return run_op(c, &op);
 }
 
 int compute_mse(struct compute *c, uint64_t rows, uint64_t n, float scale,
@@ -398,5 +398,5 @@ int compute_cross_entropy(struct compute *c, uint64_t rows, uint64_t n,
     in(&op, id, rows);
     out(&op, row_loss, rows);
     out(&op, logits, rows * n);
-    return run(c, &op);
+    return run_op(c, &op);
 }

@@ -138,8 +138,6 @@ enum {
 uint32_t graph_sequence(const struct graph *g, uint32_t which,
                         uint32_t recompute, uint32_t point[GRAPH_POINTS],
                         uint32_t module[GRAPH_POINTS]);
-/* It computes something of what flows through: neither a block nor the head. */
-bool graph_is_leaf(const struct graph *g, uint32_t module);
 
 /* What a workload_model of this workload is. */
 struct graph_model {

@@ -58,7 +58,8 @@ static uint32_t forward(const struct graph *g, uint32_t in, bool backward,
     return n;
 }
 
-bool graph_is_leaf(const struct graph *g, uint32_t module)
+/* It computes something of what flows through: neither a block nor the head. */
+static bool graph_is_leaf(const struct graph *g, uint32_t module)
 {
     const uint32_t kind = g->module[module].kind;
 

@@ -28,8 +28,8 @@ enum {
     TEXT_MOST = 1 << 28
 };
 
-static int refuse(struct fsdp_error *error, int status, const char *path,
-                  const char *why)
+static int refuse_text(struct fsdp_error *error, int status, const char *path,
+                       const char *why)
 {
     error->status = status;
     snprintf(error->message, sizeof(error->message), "text %.120s: %s", path,
@@ -58,15 +58,16 @@ static int read_all(FILE *f, const char *path, struct text *out,
         capacity *= 2;
     }
     if (!bytes) {
-        return refuse(error, FSDP_ERR_NOMEM, path, "is too large");
+        return refuse_text(error, FSDP_ERR_NOMEM, path, "is too large");
     }
     if (ferror(f) || n < TEXT_LEAST) {
         bool failed = ferror(f) != 0;
         int why = errno;
         free(bytes);
-        return failed ? refuse(error, FSDP_ERR_IO, path, strerror(why))
-                      : refuse(error, FSDP_ERR_INVALID, path,
-                               "is too short: gpt needs 1024 bytes or more");
+        return failed
+                   ? refuse_text(error, FSDP_ERR_IO, path, strerror(why))
+                   : refuse_text(error, FSDP_ERR_INVALID, path,
+                                 "is too short: gpt needs 1024 bytes or more");
     }
     *out = (struct text){bytes, n, bytes};
     return FSDP_OK;
@@ -84,7 +85,7 @@ int text_load(const char *path, struct text *out, struct fsdp_error *error)
     }
     f = fopen(path, "rbe");
     if (!f) {
-        return refuse(error, FSDP_ERR_IO, path, strerror(errno));
+        return refuse_text(error, FSDP_ERR_IO, path, strerror(errno));
     }
     status = read_all(f, path, out, error);
     fclose(f);

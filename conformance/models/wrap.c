@@ -186,48 +186,6 @@ static uint32_t find_module(const struct fsdp_model *model, const char *name)
     return m;
 }
 
-/* Gives modules by name the mark of the first of them. `seen` has an entry
- * for every module. They all have the parent of the first. */
-static int mark_names(const struct fsdp_model *model, const char *const *name,
-                      uint32_t n, bool *seen, uint32_t *mark)
-{
-    uint32_t first = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t m = find_module(model, name[i]);
-
-        if (m == model->n_modules || seen[m]) {
-            return FSDP_ERR_INVALID;
-        }
-        first = i == 0 ? m : first;
-        if (model->module_parent[m] != model->module_parent[first]) {
-            return FSDP_ERR_INVALID;
-        }
-        seen[m] = true;
-        mark[m] = m > 0 ? own_mark(first) : WRAP_ROOT;
-    }
-    return FSDP_OK;
-}
-
-int wrap_groups(const struct fsdp_model *model, const char *const *const *group,
-                const uint32_t *n_members, uint32_t n_groups,
-                struct wrap_units *out)
-{
-    uint32_t *mark = start(model, out);
-    bool *seen = calloc(model->n_modules, sizeof(*seen));
-    int status = !mark || !seen ? FSDP_ERR_NOMEM : FSDP_OK;
-
-    for (uint32_t g = 0; status == FSDP_OK && g < n_groups; g++) {
-        status = mark_names(model, group[g], n_members[g], seen, mark);
-    }
-    free(seen);
-    if (status != FSDP_OK) {
-        free(mark);
-        return status;
-    }
-    return finish(model, mark, out);
-}
-
 int wrap_by_hand(const struct fsdp_model *model, const char *const *name,
                  uint32_t n_names, struct wrap_units *out)
 {
@@ -236,7 +194,14 @@ int wrap_by_hand(const struct fsdp_model *model, const char *const *name,
     int status = !mark || !seen ? FSDP_ERR_NOMEM : FSDP_OK;
 
     for (uint32_t i = 0; status == FSDP_OK && i < n_names; i++) {
-        status = mark_names(model, &name[i], 1, seen, mark);
+        const uint32_t m = find_module(model, name[i]);
+
+        if (m == model->n_modules || seen[m]) {
+            status = FSDP_ERR_INVALID;
+        } else {
+            seen[m] = true;
+            mark[m] = m > 0 ? own_mark(m) : WRAP_ROOT;
+        }
     }
     free(seen);
     if (status != FSDP_OK) {

@@ -39,11 +39,6 @@ int wrap_by_callback(const struct fsdp_model *model,
 /* Modules by name, one unit each. INVALID if a name is unknown or twice. */
 int wrap_by_hand(const struct fsdp_model *model, const char *const *name,
                  uint32_t n_names, struct wrap_units *out);
-/* Groups of sibling modules as one unit each: group[i] holds n_members[i]
- * module names with one common parent. INVALID if they are not siblings. */
-int wrap_groups(const struct fsdp_model *model, const char *const *const *group,
-                const uint32_t *n_members, uint32_t n_groups,
-                struct wrap_units *out);
 /* Consecutive leaf modules with parameters, `per_unit` of them a unit (the
  * last may have fewer): how coarse units are, as exercise 16.5.2 of the
  * textbook varies it (cli/verdict/textbook.h). */

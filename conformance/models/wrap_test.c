@@ -173,25 +173,6 @@ static void test_by_hand(void **state)
     assert_refused(wrap_by_hand(&model, unknown, 1, &u), &u);
 }
 
-static void test_groups(void **state)
-{
-    const char *const blocks[] = {"block1", "block0"};
-    const char *const norm[] = {"block1.norm"};
-    const char *const strangers[] = {"block0.norm", "block1.norm"};
-    const char *const *const groups[] = {blocks, norm};
-    const char *const *const wrong[] = {strangers};
-    const char *const *const overlap[] = {blocks, blocks};
-    const uint32_t n_members[] = {2, 1};
-    const uint32_t two[] = {2, 2};
-    const uint32_t want[N] = {0, 0, 1, 1, 1, 1, 2, 1, 0, 0};
-    struct wrap_units u;
-
-    (void)state;
-    assert_units(wrap_groups(&model, groups, n_members, 2, &u), &u, 3, want);
-    assert_refused(wrap_groups(&model, wrong, n_members, 1, &u), &u);
-    assert_refused(wrap_groups(&model, overlap, two, 2, &u), &u);
-}
-
 static void test_every(void **state)
 {
     const uint32_t by_1[N] = {0, 1, 0, 2, 3, 0, 4, 5, 0, 0};
@@ -278,15 +259,10 @@ static void test_of_parameters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_by_size),
-        cmocka_unit_test(test_by_class),
-        cmocka_unit_test(test_by_callback),
-        cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_every),
-        cmocka_unit_test(test_empty_root),
-        cmocka_unit_test(test_of_parameters),
+        cmocka_unit_test(test_whole),      cmocka_unit_test(test_by_size),
+        cmocka_unit_test(test_by_class),   cmocka_unit_test(test_by_callback),
+        cmocka_unit_test(test_by_hand),    cmocka_unit_test(test_every),
+        cmocka_unit_test(test_empty_root), cmocka_unit_test(test_of_parameters),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown) != 0;

@@ -186,7 +186,7 @@ bool record_claims(const struct record *r, const char *claim)
     return false;
 }
 
-static int compare(uint64_t a, uint64_t b)
+static int compare_numbers(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
 }
@@ -195,12 +195,12 @@ int record_tensor_order(const void *a, const void *b)
 {
     const struct record_tensor *const x = a;
     const struct record_tensor *const y = b;
-    int order = compare(x->stage, y->stage);
+    int order = compare_numbers(x->stage, y->stage);
 
-    order = order != 0 ? order : compare(x->step, y->step);
-    order = order != 0 ? order : compare(x->microbatch, y->microbatch);
-    order = order != 0 ? order : compare(x->parameter, y->parameter);
-    return order != 0 ? order : compare(x->first, y->first);
+    order = order != 0 ? order : compare_numbers(x->step, y->step);
+    order = order != 0 ? order : compare_numbers(x->microbatch, y->microbatch);
+    order = order != 0 ? order : compare_numbers(x->parameter, y->parameter);
+    return order != 0 ? order : compare_numbers(x->first, y->first);
 }
 
 void record_sort(struct record_rank *rank)

@@ -124,8 +124,10 @@ int record_parse(const char *text, size_t bytes, const char *file,
     return j.status;
 }
 
-void record_write_members(struct record_text *t,
-                          const struct record_table *table, const void *base)
+/* "key": value, and the next one. */
+static void record_write_members(struct record_text *t,
+                                 const struct record_table *table,
+                                 const void *base)
 {
     for (size_t i = 0; i < table->n; i++) {
         const struct record_row *const row = &table->row[i];

@@ -177,9 +177,7 @@ int record_parse(const char *text, size_t bytes, const char *file,
                  const struct record_table *table, void *context, void *out,
                  struct fsdp_error *error);
 
-/* "key": value, and the next one; with the braces; and a whole file. */
-void record_write_members(struct record_text *t,
-                          const struct record_table *table, const void *base);
+/* The members in their braces; and a whole file. */
 void record_write_fields(struct record_text *t,
                          const struct record_table *table, const void *base);
 int record_save(const struct record_table *table, const void *base,

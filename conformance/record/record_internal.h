@@ -93,10 +93,9 @@ extern const struct record_table record_run_case, record_case_table;
 int record_parse_case(const char *text, size_t bytes, const char *file,
                       struct record *out, struct fsdp_error *error);
 
-/* record_rank.c: a rank's file, its text; and "nothing" beside the names of
- * kinds. *n_tensors: how many the other file has to have. */
+/* record_rank.c: a rank's file, and its text. *n_tensors: how many the other
+ * file has to have. */
 extern const struct record_table record_rank_table;
-const char *record_race_kind_name(uint32_t kind);
 int record_parse_rank(const char *text, size_t bytes, const char *file,
                       const struct run_case *c, uint32_t rank,
                       struct record_rank *out, uint32_t *n_tensors,

@@ -274,7 +274,8 @@ static const struct record_table memory_table = {
 
 /* ---- Races ---- */
 
-const char *record_race_kind_name(uint32_t kind)
+/* "nothing" beside the names of kinds. */
+static const char *record_race_kind_name(uint32_t kind)
 {
     return kind == FSDP_N_KINDS ? "nothing" : record_kind_name(kind);
 }

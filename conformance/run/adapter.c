@@ -220,8 +220,8 @@ static void take_claims(struct adapter_claims *to,
 }
 
 /* Its folder, and what it claims. */
-static int begin(struct adapter *a, const struct adapter_job *job,
-                 struct fsdp_error *error)
+static int begin_adapter(struct adapter *a, const struct adapter_job *job,
+                         struct fsdp_error *error)
 {
     a->job = job;
     FSDP_TRY(open_folder(a, error));
@@ -236,7 +236,7 @@ int adapter_ask(const struct adapter_job *job, struct adapter_claims *out,
                 struct fsdp_error *error)
 {
     struct adapter *a = calloc(1, sizeof(*a));
-    const int status = a ? begin(a, job, error) : FSDP_ERR_NOMEM;
+    const int status = a ? begin_adapter(a, job, error) : FSDP_ERR_NOMEM;
 
     if (status == FSDP_OK) {
         take_claims(out, &a->claims);
@@ -249,7 +249,7 @@ int adapter_run(const struct adapter_job *job, struct fsdp_error *error)
 {
     struct adapter *a = calloc(1, sizeof(*a));
     bool done = false;
-    int status = a ? begin(a, job, error) : FSDP_ERR_NOMEM;
+    int status = a ? begin_adapter(a, job, error) : FSDP_ERR_NOMEM;
 
     if (status == FSDP_OK) {
         status = prepare(a, error);

@@ -78,7 +78,7 @@ struct command {
     size_t used;
 };
 
-static void add(struct command *c, const char *word, uint32_t ranks)
+static void add_word(struct command *c, const char *word, uint32_t ranks)
 {
     char *to = c->text + c->used;
     size_t room = sizeof(c->text) - c->used;
@@ -105,15 +105,15 @@ static void add_words(struct command *c, const char *words, uint32_t ranks)
 
     snprintf(copy, sizeof(copy), "%s", words);
     while ((word = strtok_r(rest, " \t", &rest))) {
-        add(c, word, ranks);
+        add_word(c, word, ranks);
     }
 }
 
 static void add_option(struct command *c, const char *name, const char *value)
 {
     if (value) {
-        add(c, name, 0);
-        add(c, value, 0);
+        add_word(c, name, 0);
+        add_word(c, value, 0);
     }
 }
 
@@ -146,8 +146,8 @@ static void make_command(struct supervised *w, struct command *c)
     if (job->wrap) {
         add_words(c, job->wrap, 0);
     }
-    add(c, self, 0);
-    add(c, "worker", 0);
+    add_word(c, self, 0);
+    add_word(c, "worker", 0);
     add_option(c, "--batch", w->batch);
     add_option(c, "--records", is_mpi(w) ? job->records : w->folder);
     add_option(c, "--engine", job->engine);
@@ -156,16 +156,16 @@ static void make_command(struct supervised *w, struct command *c)
     add_option(c, "--world", world_names[job->world]);
     add_number(c, "--timeout-ms", job->timeout_ms);
     if (job->trace) {
-        add(c, "--trace-events", 0);
+        add_word(c, "--trace-events", 0);
     }
     if (job->isolate) {
-        add(c, "--isolated", 0);
+        add_word(c, "--isolated", 0);
     }
     if (job->sample) {
         add_number(c, "--sample-ranks", job->sample);
     }
     if (job->wrap) {
-        add(c, "--wrapped", 0);
+        add_word(c, "--wrapped", 0);
     }
     if (job->debug) {
         add_number(c, "--debug-rank", job->debug);

@@ -296,9 +296,6 @@ bool script_is_offer(const struct script_action *a);
 
 /* ---- Cases ---- */
 
-/* Actions that are played, each turn of a repeat counted; at most
- * CASE_MAX_STEPS + 1. */
-uint32_t script_n_played(const struct script *s);
 /* Puts a text among the scripts that cases know, by its canonical form. As
  * script_parse fails; INVALID: it plays nothing, or more than CASE_MAX_STEPS
  * actions. */

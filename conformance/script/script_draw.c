@@ -124,7 +124,7 @@ static void draw_next(struct drawer *d, uint32_t verb)
 /* ---- One action ---- */
 
 /* Adds a, if it is legal. */
-static bool take(struct drawer *d, const struct script_action *a)
+static bool take_action(struct drawer *d, const struct script_action *a)
 {
     struct script_state then = d->state;
 
@@ -145,7 +145,7 @@ static bool try_verb(struct drawer *d, uint32_t verb)
     const uint32_t n_edits = d->s->n_edits;
 
     draw_what_it_says(d, &a);
-    if (take(d, &a)) {
+    if (take_action(d, &a)) {
         draw_next(d, verb);
         return true;
     }
@@ -183,6 +183,28 @@ static uint32_t any_verb(struct drawer *d)
     }
 
     return verb < SCRIPT_REPEAT ? verb : verb + 1;
+}
+
+/* Theme and state: what is wanted more often, and what may follow. */
+static void weigh_verbs(struct drawer *d, uint32_t weight[SCRIPT_N_VERBS])
+{
+    if (d->theme == DRAW_OF_CHECKPOINTS) {
+        weight[SCRIPT_SAVE] *= 3;
+        weight[SCRIPT_LOAD] *= 3;
+        weight[SCRIPT_ANEW] *= 3;
+    } else if (d->theme == DRAW_OF_WRONG_CALLS) {
+        weight[SCRIPT_WRONG] *= 5;
+    } else if (d->theme == DRAW_OF_MICROBATCHES) {
+        weight[SCRIPT_PASS] *= 2;
+    }
+    if (d->state.pending) {
+        weight[SCRIPT_PASS] *= 2;
+    } else if (d->state.reduced) {
+        weight[SCRIPT_STEP] *= 3;
+    } else {
+        weight[SCRIPT_ZERO] = 1; /* nothing to drop, or to use */
+        weight[SCRIPT_STEP] = weight[SCRIPT_CLIP] = one_in(d, 6) ? 14 : 0;
+    }
 }
 
 static uint32_t draw_verb(struct drawer *d)
@@ -227,23 +249,7 @@ static uint32_t draw_verb(struct drawer *d)
     if (draw_lacks_values(d)) {
         return chance_weighted(&d->chance, before_values, SCRIPT_N_VERBS);
     }
-    if (d->theme == DRAW_OF_CHECKPOINTS) {
-        weight[SCRIPT_SAVE] *= 3;
-        weight[SCRIPT_LOAD] *= 3;
-        weight[SCRIPT_ANEW] *= 3;
-    } else if (d->theme == DRAW_OF_WRONG_CALLS) {
-        weight[SCRIPT_WRONG] *= 5;
-    } else if (d->theme == DRAW_OF_MICROBATCHES) {
-        weight[SCRIPT_PASS] *= 2;
-    }
-    if (d->state.pending) {
-        weight[SCRIPT_PASS] *= 2;
-    } else if (d->state.reduced) {
-        weight[SCRIPT_STEP] *= 3;
-    } else {
-        weight[SCRIPT_ZERO] = 1; /* nothing to drop, or to use */
-        weight[SCRIPT_STEP] = weight[SCRIPT_CLIP] = one_in(d, 6) ? 14 : 0;
-    }
+    weigh_verbs(d, weight);
     return chance_weighted(&d->chance, weight, SCRIPT_N_VERBS);
 }
 
@@ -367,7 +373,8 @@ static void draw_offers(struct drawer *d)
         struct script_action a = {.verb = SCRIPT_WRONG,
                                   .call = draw_any_call(d)};
 
-        n -= script_calls[a.call].when == SCRIPT_UNTRAINED && take(d, &a);
+        n -=
+            script_calls[a.call].when == SCRIPT_UNTRAINED && take_action(d, &a);
     }
 }
 

@@ -323,26 +323,28 @@ void draw_what_it_says(struct drawer *d, struct script_action *a)
     }
 }
 
+/* Calls of generators that draw steps: these stand apart in the list. */
+static const uint32_t of_steps[] = {SCRIPT_CALL_UNCLAIMED_PARAMETER_UNITS,
+                                    SCRIPT_CALL_UNCLAIMED_IGNORED,
+                                    SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE,
+                                    SCRIPT_CALL_RANKS_DISAGREE_ON_IGNORED,
+                                    SCRIPT_CALL_UNKNOWN_BUFFER,
+                                    SCRIPT_CALL_UNCLAIMED_BUFFERS,
+                                    SCRIPT_CALL_UNKNOWN_BUFFER_DTYPE,
+                                    SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS,
+                                    SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS,
+                                    SCRIPT_CALL_BACKWARD_STEP_IN_PASS,
+                                    SCRIPT_CALL_BACKWARD_STEP_WHILE_OPEN,
+                                    SCRIPT_CALL_BACKWARD_STEP_GROUPS,
+                                    SCRIPT_CALL_BACKWARD_STEP_SCALED,
+                                    SCRIPT_CALL_BACKWARD_STEP_THEN_STEP,
+                                    SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP};
+
 uint32_t draw_any_call(struct drawer *d)
 {
     static const uint32_t n_first = SCRIPT_N_DRAWN_CALLS;
     static const uint32_t later = SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT;
     static const uint32_t of_places = SCRIPT_CALL_UNCLAIMED_OFFLOAD;
-    static const uint32_t of_steps[] = {SCRIPT_CALL_UNCLAIMED_PARAMETER_UNITS,
-                                        SCRIPT_CALL_UNCLAIMED_IGNORED,
-                                        SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE,
-                                        SCRIPT_CALL_RANKS_DISAGREE_ON_IGNORED,
-                                        SCRIPT_CALL_UNKNOWN_BUFFER,
-                                        SCRIPT_CALL_UNCLAIMED_BUFFERS,
-                                        SCRIPT_CALL_UNKNOWN_BUFFER_DTYPE,
-                                        SCRIPT_CALL_RANKS_DISAGREE_ON_FACTORS,
-                                        SCRIPT_CALL_RANKS_DISAGREE_ON_BUFFERS,
-                                        SCRIPT_CALL_BACKWARD_STEP_IN_PASS,
-                                        SCRIPT_CALL_BACKWARD_STEP_WHILE_OPEN,
-                                        SCRIPT_CALL_BACKWARD_STEP_GROUPS,
-                                        SCRIPT_CALL_BACKWARD_STEP_SCALED,
-                                        SCRIPT_CALL_BACKWARD_STEP_THEN_STEP,
-                                        SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP};
     const uint32_t n_units =
         draw_has_units(d) ? SCRIPT_N_DRAWN_LATER - later : 0;
     const uint32_t n_assigns =

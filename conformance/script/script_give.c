@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-uint32_t script_n_played(const struct script *s)
+/* Actions that are played, each turn of a repeat counted; at most
+ * CASE_MAX_STEPS + 1. */
+static uint32_t script_n_played(const struct script *s)
 {
     struct script_walk w = script_begin(s);
     uint32_t n = 0;
@@ -18,7 +20,7 @@ uint32_t script_n_played(const struct script *s)
     return n;
 }
 
-static int refuse(struct fsdp_error *error, int status, const char *why)
+static int refuse_given(struct fsdp_error *error, int status, const char *why)
 {
     *error = (struct fsdp_error){.status = status, .where = "script"};
     (void)snprintf(error->message, sizeof(error->message), "%s", why);
@@ -33,18 +35,19 @@ static int give(const struct script *s, const struct case_script **out,
     int status;
 
     if (n == 0 || n > CASE_MAX_STEPS) {
-        return refuse(error, FSDP_ERR_INVALID,
-                      "a script plays 1 to 100000 actions");
+        return refuse_given(error, FSDP_ERR_INVALID,
+                            "a script plays 1 to 100000 actions");
     }
     canonical = script_text(s);
     status = canonical ? case_script_add(canonical, n, out) : FSDP_ERR_NOMEM;
     *out = status == FSDP_OK ? *out : NULL;
     free(canonical);
-    return status == FSDP_OK ? FSDP_OK
-                             : refuse(error, status,
-                                      status == FSDP_ERR_INVALID
-                                          ? "another text has the same name"
-                                          : "out of memory");
+    return status == FSDP_OK
+               ? FSDP_OK
+               : refuse_given(error, status,
+                              status == FSDP_ERR_INVALID
+                                  ? "another text has the same name"
+                                  : "out of memory");
 }
 
 int script_give(const char *text, const struct case_script **out,

@@ -109,7 +109,7 @@ static bool read_mask(const char **at, struct script_mask *out)
     return true;
 }
 
-static int refuse(const char *id, const char *why, struct fsdp_error *error)
+static int refuse_id(const char *id, const char *why, struct fsdp_error *error)
 {
     *error = (struct fsdp_error){.status = FSDP_ERR_FORMAT, .where = "script"};
     (void)snprintf(error->message, sizeof(error->message), "'%.40s': %.160s",
@@ -126,10 +126,10 @@ static int read_script(const char *id, const char *at, uint64_t seed,
 
     script_mask_all(drawn, &read);
     if (*at && (!read_mask(&at, &read) || *at)) {
-        return refuse(id,
-                      "behind the seed is .ACTIONS-PLAIN[-LESS], in "
-                      "hexadecimal digits",
-                      error);
+        return refuse_id(id,
+                         "behind the seed is .ACTIONS-PLAIN[-LESS], in "
+                         "hexadecimal digits",
+                         error);
     }
     FSDP_TRY(script_masked(drawn, &read, out, mask, error));
     script_id(seed, drawn, mask, canonical);
@@ -138,7 +138,7 @@ static int read_script(const char *id, const char *at, uint64_t seed,
 
         (void)snprintf(why, sizeof(why), "what it keeps is that of %s",
                        canonical);
-        return refuse(id, why, error);
+        return refuse_id(id, why, error);
     }
     return FSDP_OK;
 }
@@ -156,7 +156,7 @@ int script_of_id(const char *id, struct script *out, uint64_t *seed,
     *out = (struct script){0};
     if (!skip(&at, "script.") || !number(&at, 10, &generator) ||
         !skip(&at, ".") || !number(&at, 10, &from)) {
-        return refuse(id, "a drawn script is script.GENERATOR.SEED", error);
+        return refuse_id(id, "a drawn script is script.GENERATOR.SEED", error);
     }
     if (generator < SCRIPT_OLDEST_GENERATOR || generator > SCRIPT_GENERATOR) {
         char why[SCRIPT_ID_BYTES];
@@ -165,7 +165,7 @@ int script_of_id(const char *id, struct script *out, uint64_t *seed,
                        "generator %" PRIu64 " drew it, and %d to %d draw here: "
                        "give the script's text",
                        generator, SCRIPT_OLDEST_GENERATOR, SCRIPT_GENERATOR);
-        return refuse(id, why, error);
+        return refuse_id(id, why, error);
     }
     status = script_draw_by((uint32_t)generator, from, &drawn, error);
     if (status == FSDP_OK) {

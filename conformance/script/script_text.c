@@ -162,6 +162,18 @@ static void add_unit(FILE *f, uint32_t unit)
     }
 }
 
+/* An action that is about a unit, and what it says of it. */
+static void add_of_unit(FILE *f, const struct script_action *a)
+{
+    add_unit(f, a->unit);
+    if (a->verb == SCRIPT_SET) {
+        fprintf(f, " %s", script_knob_words[a->knob]);
+        add_numbers(f, 1, &a->value);
+    } else if (a->verb == SCRIPT_SUMMON_SOME && a->on_rank0) {
+        fprintf(f, " rank0");
+    }
+}
+
 static void add_source(FILE *f, const struct script_action *a)
 {
     if (a->source == SCRIPT_OF_NUMBER) {
@@ -207,17 +219,10 @@ static void add_action(FILE *f, const struct script *s,
         add_world(f, &a->world);
         break;
     case SCRIPT_SET:
-        add_unit(f, a->unit);
-        fprintf(f, " %s", script_knob_words[a->knob]);
-        add_numbers(f, 1, &a->value);
-        break;
     case SCRIPT_UNSHARD_UNIT:
     case SCRIPT_RESHARD_UNIT:
-        add_unit(f, a->unit);
-        break;
     case SCRIPT_SUMMON_SOME:
-        add_unit(f, a->unit);
-        fprintf(f, "%s", a->on_rank0 ? " rank0" : "");
+        add_of_unit(f, a);
         break;
     case SCRIPT_FREEZE:
     case SCRIPT_THAW:

@@ -31,13 +31,13 @@ static struct arena_place *place_of(struct member *m, uint32_t group,
     return &arena->place[(rank * arena->n_groups + group) * 2 + side];
 }
 
-static void *place(struct world_comm *comm, uint32_t group)
+static void *arena_place(struct world_comm *comm, uint32_t group)
 {
     struct member *m = (struct member *)comm;
     return place_of(m, group, m->rank.rank)->data;
 }
 
-static int check(struct world_comm *comm)
+static int arena_check(struct world_comm *comm)
 {
     struct member *m = (struct member *)comm;
     return atomic_load(&m->arena->aborted) == FSDP_OK ? FSDP_OK
@@ -47,7 +47,7 @@ static int check(struct world_comm *comm)
 /* Why a barrier was shut. */
 static int shut_status(struct member *m, const struct world_group *g)
 {
-    FSDP_TRY(check(&m->comm));
+    FSDP_TRY(arena_check(&m->comm));
     uint32_t left = g->first;
     for (uint32_t i = 0; i < g->extent; i++) {
         uint32_t r = g->first + i * g->stride;
@@ -59,8 +59,9 @@ static int shut_status(struct member *m, const struct world_group *g)
     return world_comm_deserted(&m->comm, left);
 }
 
-static int turn(struct world_comm *comm, uint32_t group,
-                const struct world_turn *turn, const unsigned char **parts)
+static int arena_turn(struct world_comm *comm, uint32_t group,
+                      const struct world_turn *turn,
+                      const unsigned char **parts)
 {
     struct member *m = (struct member *)comm;
     const struct world_group *g = &comm->group[group];
@@ -127,10 +128,10 @@ static void stack_to(struct world_comm *comm, const char *file)
 }
 
 static const struct world_carrier carrier = {
-    .place = place,
-    .turn = turn,
+    .place = arena_place,
+    .turn = arena_turn,
     .abort = abort_world,
-    .check = check,
+    .check = arena_check,
     .fetch = fetch,
     .stack_to = stack_to,
 };

@@ -48,13 +48,13 @@ static void ring(struct broker_area *own, int bell)
     }
 }
 
-static void *place(struct world_comm *comm, uint32_t group)
+static void *broker_place(struct world_comm *comm, uint32_t group)
 {
     (void)group;
     return ((struct member *)comm)->own->out;
 }
 
-static int check(struct world_comm *comm)
+static int broker_check(struct world_comm *comm)
 {
     struct member *m = (struct member *)comm;
     return atomic_load(&m->own->aborted) == FSDP_OK ? FSDP_OK
@@ -97,15 +97,16 @@ static int refused(struct member *m, uint32_t group)
                       "what was posted is no turn of a collective");
 }
 
-static int turn(struct world_comm *comm, uint32_t group,
-                const struct world_turn *turn, const unsigned char **parts)
+static int broker_turn(struct world_comm *comm, uint32_t group,
+                       const struct world_turn *turn,
+                       const unsigned char **parts)
 {
     struct member *m = (struct member *)comm;
     struct broker_area *const own = m->own;
     const uint32_t seen =
         TURN * atomic_load_explicit(&own->posted, memory_order_relaxed);
 
-    FSDP_TRY(check(comm));
+    FSDP_TRY(broker_check(comm));
     own->group = group;
     own->turn = *turn;
     atomic_fetch_add(&own->posted, 1);
@@ -148,10 +149,10 @@ static void stack_to(struct world_comm *comm, const char *file)
 }
 
 static const struct world_carrier carrier = {
-    .place = place,
-    .turn = turn,
+    .place = broker_place,
+    .turn = broker_turn,
     .abort = abort_world,
-    .check = check,
+    .check = broker_check,
     .stack_to = stack_to,
 };
 

@@ -27,8 +27,9 @@ int world_fail(struct fsdp_error *error, int32_t status, uint32_t rank,
     return status;
 }
 
-uint32_t world_mesh_ranks(const struct fsdp_mesh *mesh,
-                          struct fsdp_error *error)
+/* The number of ranks; 0, with `error` filled, if the mesh is no world. */
+static uint32_t world_mesh_ranks(const struct fsdp_mesh *mesh,
+                                 struct fsdp_error *error)
 {
     if (!mesh || mesh->size < sizeof(*mesh) || mesh->n_dims == 0 ||
         mesh->n_dims > WORLD_MAX_DIMS || !mesh->extent) {
@@ -81,10 +82,11 @@ static int start(uint32_t kind, const struct world_job *job)
     }
 }
 
-static int run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
-               int (*body)(void *context, struct world_rank *rank),
-               void *context, struct world_result *result,
-               struct record_carried *carried, struct fsdp_error *error)
+static int run_kind(uint32_t kind, const struct fsdp_mesh *mesh,
+                    uint32_t timeout_ms,
+                    int (*body)(void *context, struct world_rank *rank),
+                    void *context, struct world_result *result,
+                    struct record_carried *carried, struct fsdp_error *error)
 {
     struct world_job job = {
         .mesh = mesh,
@@ -113,7 +115,7 @@ int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
               void *context, struct world_result *result,
               struct fsdp_error *error)
 {
-    return run(kind, mesh, timeout_ms, body, context, result, NULL, error);
+    return run_kind(kind, mesh, timeout_ms, body, context, result, NULL, error);
 }
 
 int world_run_carried(const struct fsdp_mesh *mesh, uint32_t timeout_ms,
@@ -121,6 +123,6 @@ int world_run_carried(const struct fsdp_mesh *mesh, uint32_t timeout_ms,
                       void *context, struct world_result *result,
                       struct record_carried *carried, struct fsdp_error *error)
 {
-    return run(WORLD_CARRIED, mesh, timeout_ms, body, context, result, carried,
-               error);
+    return run_kind(WORLD_CARRIED, mesh, timeout_ms, body, context, result,
+                    carried, error);
 }

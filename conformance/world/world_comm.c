@@ -19,8 +19,8 @@ static bool is_reduction(uint32_t kind)
     return kind == FSDP_REDUCE_SCATTER || kind == FSDP_ALL_REDUCE;
 }
 
-static int refuse(const struct world_comm *comm, int32_t status,
-                  const char *what)
+static int refuse_collective(const struct world_comm *comm, int32_t status,
+                             const char *what)
 {
     return world_fail(comm->rank->error, status, comm->rank->rank, 0, "comm",
                       "%s", what);
@@ -46,7 +46,7 @@ static int check_buffers(const struct world_comm *comm,
     uint64_t extent = group->extent;
     uint64_t element = fsdp_dtype_bytes(c->dtype);
     if (c->n > UINT64_MAX / 2 / element / extent) {
-        return refuse(comm, FSDP_ERR_INVALID, "n is out of range");
+        return refuse_collective(comm, FSDP_ERR_INVALID, "n is out of range");
     }
     uint64_t bytes = c->n * element;
     bool sends = c->kind != FSDP_BROADCAST || c->root == group->me;
@@ -54,7 +54,7 @@ static int check_buffers(const struct world_comm *comm,
         return FSDP_OK;
     }
     if (!c->out || (sends && !c->in)) {
-        return refuse(comm, FSDP_ERR_INVALID, "a buffer is NULL");
+        return refuse_collective(comm, FSDP_ERR_INVALID, "a buffer is NULL");
     }
     const unsigned char *allowed = c->out; /* where `in` may be in place */
     uint64_t in_bytes = bytes;
@@ -68,7 +68,7 @@ static int check_buffers(const struct world_comm *comm,
     }
     if (sends && c->in != allowed &&
         overlap(c->in, in_bytes, c->out, out_bytes)) {
-        return refuse(comm, FSDP_ERR_INVALID, "in and out overlap");
+        return refuse_collective(comm, FSDP_ERR_INVALID, "in and out overlap");
     }
     return FSDP_OK;
 }
@@ -77,34 +77,39 @@ static int check_call(const struct world_comm *comm,
                       const struct fsdp_collective *c, uint32_t *out_group)
 {
     if (c->kind >= FSDP_N_COLLECTIVES) {
-        return refuse(comm, FSDP_ERR_INVALID, "no such kind of collective");
+        return refuse_collective(comm, FSDP_ERR_INVALID,
+                                 "no such kind of collective");
     }
     if (c->dim != FSDP_DIM_WORLD && c->dim >= comm->n_dims) {
-        return refuse(comm, FSDP_ERR_INVALID, "the mesh has no such dim");
+        return refuse_collective(comm, FSDP_ERR_INVALID,
+                                 "the mesh has no such dim");
     }
     *out_group = c->dim == FSDP_DIM_WORLD ? comm->n_dims : c->dim;
     const struct world_group *group = &comm->group[*out_group];
     if (c->kind == FSDP_BARRIER) {
         return c->n == 0 ? FSDP_OK
-                         : refuse(comm, FSDP_ERR_INVALID, "a barrier has n 0");
+                         : refuse_collective(comm, FSDP_ERR_INVALID,
+                                             "a barrier has n 0");
     }
     if (fsdp_dtype_bytes(c->dtype) == 0) {
-        return refuse(comm, FSDP_ERR_INVALID, "no such dtype");
+        return refuse_collective(comm, FSDP_ERR_INVALID, "no such dtype");
     }
     if (is_reduction(c->kind) && c->fold > FSDP_FOLD_TREE) {
-        return refuse(comm, FSDP_ERR_INVALID, "no such fold");
+        return refuse_collective(comm, FSDP_ERR_INVALID, "no such fold");
     }
     if (is_reduction(c->kind) && !fsdp_is_float(c->dtype)) {
-        return refuse(comm, FSDP_ERR_UNSUPPORTED,
-                      "reductions are of float32, bf16 or f16");
+        return refuse_collective(comm, FSDP_ERR_UNSUPPORTED,
+                                 "reductions are of float32, bf16 or f16");
     }
     if (is_reduction(c->kind) && fsdp_sum_dtype(c) != c->dtype &&
         c->sum_dtype != FSDP_DTYPE_F32) {
-        return refuse(comm, FSDP_ERR_INVALID,
-                      "sum_dtype is neither that of the wire nor float32");
+        return refuse_collective(
+            comm, FSDP_ERR_INVALID,
+            "sum_dtype is neither that of the wire nor float32");
     }
     if (c->kind == FSDP_BROADCAST && c->root >= group->extent) {
-        return refuse(comm, FSDP_ERR_INVALID, "the group has no such root");
+        return refuse_collective(comm, FSDP_ERR_INVALID,
+                                 "the group has no such root");
     }
     return check_buffers(comm, c, group);
 }
@@ -131,8 +136,8 @@ static void enter(struct world_progress *progress,
     atomic_fetch_add_explicit(&progress->beats, 1, memory_order_relaxed);
 }
 
-static int run(void *self, struct fsdp_stream *stream,
-               const struct fsdp_collective *given)
+static int world_comm_run(void *self, struct fsdp_stream *stream,
+                          const struct fsdp_collective *given)
 {
     struct world_comm *comm = self;
     struct world_progress *progress = comm->progress;
@@ -147,7 +152,8 @@ static int run(void *self, struct fsdp_stream *stream,
         return FSDP_ERR_ABORTED;
     }
     if (!given || given->size < FSDP_COLLECTIVE_LEAST) {
-        return refuse(comm, FSDP_ERR_INVALID, "no struct fsdp_collective");
+        return refuse_collective(comm, FSDP_ERR_INVALID,
+                                 "no struct fsdp_collective");
     }
     whole = fsdp_collective_of(given);
     FSDP_TRY(check_call(comm, c, &group));
@@ -180,7 +186,8 @@ static int exchange(void *self, const void *mine, uint64_t bytes, void *all)
     struct world_comm *comm = self;
     FSDP_TRY(comm->carrier->check(comm));
     if (bytes > WORLD_EXCHANGE_BYTES || (bytes > 0 && (!mine || !all))) {
-        return refuse(comm, FSDP_ERR_INVALID, "exchange: bad buffer or size");
+        return refuse_collective(comm, FSDP_ERR_INVALID,
+                                 "exchange: bad buffer or size");
     }
     struct world_call call;
     call_begin(&call, comm, comm->n_dims, 1);
@@ -277,7 +284,7 @@ void world_comm_init(struct world_comm *comm,
         .world = comm->group[mesh->n_dims].extent,
         .comm = {.size = sizeof(struct fsdp_comm),
                  .self = comm,
-                 .run = run,
+                 .run = world_comm_run,
                  .abort = abort_comm},
         .exchange = exchange,
         .exchange_self = comm,

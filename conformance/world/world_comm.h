@@ -106,10 +106,6 @@ struct world_comm {
     struct world_rank *rank; /* which this is the comm of */
 };
 
-/* The number of ranks; 0, with `error` filled, if the mesh is no world. */
-uint32_t world_mesh_ranks(const struct fsdp_mesh *mesh,
-                          struct fsdp_error *error);
-
 /* The groups of a rank. The mesh has been checked. */
 void world_comm_groups(const struct fsdp_mesh *mesh, uint32_t rank,
                        struct world_group group[WORLD_MAX_GROUPS]);

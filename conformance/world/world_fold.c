@@ -24,7 +24,7 @@ struct block {
 };
 
 /* `sum` is never one of the inputs, which is what lets these be vectors. */
-static void add(float *restrict sum, const float *restrict x, uint64_t n)
+static void add_block(float *restrict sum, const float *restrict x, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
         sum[i] = sum[i] + x[i];
@@ -58,7 +58,7 @@ static const float *input(const struct block *b, uint32_t r, float *room)
     return room;
 }
 
-static void begin(const struct block *b, uint32_t r, float *sum)
+static void begin_sum(const struct block *b, uint32_t r, float *sum)
 {
     const float *x = input(b, r, sum);
 
@@ -71,7 +71,7 @@ static void add_input(const struct block *b, uint32_t r, float *sum)
 {
     float room[BLOCK];
 
-    add(sum, input(b, r, room), b->n);
+    add_block(sum, input(b, r, room), b->n);
     round_to(b->how->sum_dtype, sum, b->n);
 }
 
@@ -83,7 +83,7 @@ static void begin_with_two(const struct block *b, uint32_t r, uint32_t other,
                 (const float *)b->in[other] + b->at, b->n);
         return;
     }
-    begin(b, r, sum);
+    begin_sum(b, r, sum);
     add_input(b, other, sum);
 }
 
@@ -93,7 +93,7 @@ static void fold_chain(const struct block *b, uint32_t first, uint32_t n_in,
                        float *sum)
 {
     if (n_in == 1) {
-        begin(b, 0, sum);
+        begin_sum(b, 0, sum);
         return;
     }
     begin_with_two(b, first % n_in, (first + 1) % n_in, sum);
@@ -108,7 +108,7 @@ static void fold_tree(const struct block *b, uint32_t first, uint32_t end,
                       float *sum)
 {
     if (end - first == 1) {
-        begin(b, first, sum);
+        begin_sum(b, first, sum);
         return;
     }
     if (end - first == 2) {
@@ -119,7 +119,7 @@ static void fold_tree(const struct block *b, uint32_t first, uint32_t end,
     float right[BLOCK];
     fold_tree(b, first, mid, sum);
     fold_tree(b, mid, end, right);
-    add(sum, right, b->n);
+    add_block(sum, right, b->n);
     round_to(b->how->sum_dtype, sum, b->n);
 }
 

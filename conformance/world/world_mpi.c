@@ -207,7 +207,7 @@ static int finish(struct member *m, uint32_t group, int code,
     }
 }
 
-static void *place(struct world_comm *comm, uint32_t group)
+static void *mpi_place(struct world_comm *comm, uint32_t group)
 {
     (void)group;
     return ((struct member *)comm)->sent;
@@ -273,16 +273,16 @@ static void wish_abort(struct world_comm *comm, int32_t status)
         status == FSDP_OK ? FSDP_ERR_ABORTED : status);
 }
 
-static int check(struct world_comm *comm)
+static int mpi_check(struct world_comm *comm)
 {
     return listen((struct member *)comm);
 }
 
 static const struct world_carrier carrier = {
-    .place = place,
+    .place = mpi_place,
     .turn = take_turn,
     .abort = wish_abort,
-    .check = check,
+    .check = mpi_check,
 };
 
 /* Ends a process whose rank neither returns nor calls a collective. */

@@ -66,7 +66,7 @@ struct text {
     size_t n;
 };
 
-static void put(struct text *t, const char *s)
+static void put_text(struct text *t, const char *s)
 {
     while (*s != '\0' && t->n < sizeof(t->bytes)) {
         t->bytes[t->n++] = *s++;
@@ -83,7 +83,7 @@ static void put_number(struct text *t, uint64_t value, unsigned base)
         digits[--i] = "0123456789abcdef"[value % base];
         value /= base;
     } while (value > 0);
-    put(t, digits + i);
+    put_text(t, digits + i);
 }
 
 /* Of /proc/self/maps the lines of code that is a file's. */
@@ -148,20 +148,20 @@ static void write_stack(int number, const void *context)
         first = 0;
     }
     if (number != 0) {
-        put(&t, "signal ");
+        put_text(&t, "signal ");
         put_number(&t, (uint64_t)number, 10);
     } else {
-        put(&t, "asked");
+        put_text(&t, "asked");
     }
-    put(&t, syscall(SYS_gettid) == getpid() ? " main\n" : " thread\n");
+    put_text(&t, syscall(SYS_gettid) == getpid() ? " main\n" : " thread\n");
     if (call) {
-        put(&t, "doing ");
-        put(&t, call);
-        put(&t, "\n");
+        put_text(&t, "doing ");
+        put_text(&t, call);
+        put_text(&t, "\n");
     }
     for (int i = first; i < n; i++) {
         put_number(&t, (uintptr_t)frame[i], 16);
-        put(&t, "\n");
+        put_text(&t, "\n");
     }
     if (to >= 0) {
         (void)!write(to, t.bytes, t.n);

@@ -37,8 +37,8 @@ static int fetch(struct world_call *call, uint32_t member, uint64_t theirs,
 }
 
 /* Each member gives some bytes to all others: all[extent * bytes]. */
-static int tell(struct world_call *call, const void *mine, uint64_t bytes,
-                void *all)
+static int tell_all(struct world_call *call, const void *mine, uint64_t bytes,
+                    void *all)
 {
     struct world_comm *comm = call->comm;
     memcpy(comm->carrier->place(comm, call->group), mine, bytes);
@@ -72,9 +72,9 @@ static int try_out(struct world_call *call, uint8_t *known)
     uint64_t probe = 0;
     uint64_t mine = (uint64_t)(uintptr_t)&probe;
     *(volatile uint64_t *)&probe = ~mine;
-    FSDP_TRY(tell(call, &mine, sizeof(mine), all));
+    FSDP_TRY(tell_all(call, &mine, sizeof(mine), all));
     mine = can_read_all(call, all);
-    FSDP_TRY(tell(call, &mine, sizeof(mine), all));
+    FSDP_TRY(tell_all(call, &mine, sizeof(mine), all));
     *known = WORLD_STRAIGHT;
     for (uint32_t r = 0; r < call->extent; r++) {
         if (all[r] == 0) {
@@ -161,7 +161,7 @@ int world_straight(struct world_call *call)
     struct shown all[WORLD_MAX_RANKS]; /* of the members alone */
     struct shown own = {(uint64_t)(uintptr_t)call->in,
                         (uint64_t)(uintptr_t)call->out};
-    FSDP_TRY(tell(call, &own, sizeof(own), all));
+    FSDP_TRY(tell_all(call, &own, sizeof(own), all));
     switch (call->turn.header.kind) {
     case FSDP_REDUCE_SCATTER:
         return meet(call, reduce(call, all, call->out));

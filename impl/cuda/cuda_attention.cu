@@ -93,6 +93,23 @@ put_result(const struct attention &op, const struct part &at,
     }
 }
 
+/* What backward needs of a row: its maximum, and its sum. */
+template <class T>
+static __device__ __forceinline__ void
+put_statistic(const struct attention &op, const struct part &at,
+              const float (&maxima)[T::rows], const float (&sum)[T::rows])
+{
+    const unsigned int x = threadIdx.x;
+
+    if (x < T::rows && at.x0 + x < op.time && at.column == 0) {
+        float *stat =
+            op.out_stat + at.head.stat_at + (at.x0 + x) * op.stat_stride;
+
+        stat[0] = maxima[x];
+        stat[1] = sum[x];
+    }
+}
+
 template <class T, bool WHOLE>
 static __global__ void __launch_bounds__(T::threads, T::resident)
     attend(const __grid_constant__ struct attention op)
@@ -150,13 +167,7 @@ static __global__ void __launch_bounds__(T::threads, T::resident)
     }
     __syncthreads();
     put_result<T>(op, at, acc, sums);
-    if (t < T::rows && at.x0 + t < op.time && at.column == 0) {
-        float *stat =
-            op.out_stat + at.head.stat_at + (at.x0 + t) * op.stat_stride;
-
-        stat[0] = maxima[t];
-        stat[1] = l;
-    }
+    put_statistic<T>(op, at, maxima, sums);
 }
 
 /* A head of no columns still has its statistics: with one column of none, its

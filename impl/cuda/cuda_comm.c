@@ -30,7 +30,8 @@ struct cuda_comm {
 
 /* ---- What is asked for ------------------------------------------------- */
 
-static int refuse(const struct cuda_comm *x, int status, const char *what)
+static int refuse_collective(const struct cuda_comm *x, int status,
+                             const char *what)
 {
     struct fsdp_error *e = x->env->error;
 
@@ -43,59 +44,63 @@ static int refuse(const struct cuda_comm *x, int status, const char *what)
     return status;
 }
 
-static int check(const struct cuda_comm *x, const struct fsdp_collective *c,
-                 uint32_t *group)
+static int check_collective(const struct cuda_comm *x,
+                            const struct fsdp_collective *c, uint32_t *group)
 {
     bool reduces;
 
     if (c->kind >= FSDP_N_COLLECTIVES) {
-        return refuse(x, FSDP_ERR_INVALID, "no such collective");
+        return refuse_collective(x, FSDP_ERR_INVALID, "no such collective");
     }
     if (c->dim != FSDP_DIM_WORLD && c->dim >= x->n_dims) {
-        return refuse(x, FSDP_ERR_INVALID, "the mesh has no such dim");
+        return refuse_collective(x, FSDP_ERR_INVALID,
+                                 "the mesh has no such dim");
     }
     *group = c->dim == FSDP_DIM_WORLD ? x->n_dims : c->dim;
     if (c->kind == FSDP_BARRIER) {
         return c->n == 0 ? FSDP_OK
-                         : refuse(x, FSDP_ERR_INVALID, "a barrier has n 0");
+                         : refuse_collective(x, FSDP_ERR_INVALID,
+                                             "a barrier has n 0");
     }
     reduces = c->kind == FSDP_REDUCE_SCATTER || c->kind == FSDP_ALL_REDUCE;
     if (fsdp_dtype_bytes(c->dtype) == 0) {
-        return refuse(x, FSDP_ERR_INVALID, "no such dtype");
+        return refuse_collective(x, FSDP_ERR_INVALID, "no such dtype");
     }
     if (reduces && c->fold > FSDP_FOLD_TREE) {
-        return refuse(x, FSDP_ERR_INVALID, "no such fold");
+        return refuse_collective(x, FSDP_ERR_INVALID, "no such fold");
     }
     if (reduces && !fsdp_is_float(c->dtype)) {
-        return refuse(x, FSDP_ERR_UNSUPPORTED,
-                      "reductions are of float32, bf16 or f16");
+        return refuse_collective(x, FSDP_ERR_UNSUPPORTED,
+                                 "reductions are of float32, bf16 or f16");
     }
     if (reduces && fsdp_sum_dtype(c) != c->dtype &&
         c->sum_dtype != FSDP_DTYPE_F32) {
-        return refuse(x, FSDP_ERR_INVALID,
-                      "sum_dtype is neither that of the wire nor float32");
+        return refuse_collective(
+            x, FSDP_ERR_INVALID,
+            "sum_dtype is neither that of the wire nor float32");
     }
     if (c->kind == FSDP_BROADCAST &&
         c->root >= x->member[*group].group.extent) {
-        return refuse(x, FSDP_ERR_INVALID, "the group has no such root");
+        return refuse_collective(x, FSDP_ERR_INVALID,
+                                 "the group has no such root");
     }
     if (c->n > 0 &&
         (!c->out || (!c->in && !(c->kind == FSDP_BROADCAST &&
                                  c->root != x->member[*group].group.me)))) {
-        return refuse(x, FSDP_ERR_INVALID, "a buffer is NULL");
+        return refuse_collective(x, FSDP_ERR_INVALID, "a buffer is NULL");
     }
     if (c->n > 0 &&
         ((uintptr_t)c->in | (uintptr_t)c->out) % fsdp_dtype_bytes(c->dtype) !=
             0) {
-        return refuse(x, FSDP_ERR_INVALID, "a buffer is misaligned");
+        return refuse_collective(x, FSDP_ERR_INVALID, "a buffer is misaligned");
     }
     return FSDP_OK;
 }
 
 /* ---- Collectives, in the order of the calls ---------------------------- */
 
-static int run(void *self, struct fsdp_stream *stream,
-               const struct fsdp_collective *given)
+static int cuda_comm_run(void *self, struct fsdp_stream *stream,
+                         const struct fsdp_collective *given)
 {
     static const char *const names[] = {"all_gather", "reduce_scatter",
                                         "all_reduce", "broadcast", "barrier"};
@@ -111,10 +116,11 @@ static int run(void *self, struct fsdp_stream *stream,
 
     FSDP_TRY(cuda_device_status(d));
     if (!given || given->size < FSDP_COLLECTIVE_LEAST) {
-        return refuse(x, FSDP_ERR_INVALID, "no struct fsdp_collective");
+        return refuse_collective(x, FSDP_ERR_INVALID,
+                                 "no struct fsdp_collective");
     }
     whole = fsdp_collective_of(given);
-    FSDP_TRY(check(x, c, &group));
+    FSDP_TRY(check_collective(x, c, &group));
     m = &x->member[group];
     on = cuda_device_stream(d, stream, &target);
     FSDP_TRY(cuda_device_check(d,
@@ -142,7 +148,7 @@ static void abort_all(void *self, int32_t status)
 
 /* ---- Hooks of waits ---------------------------------------------------- */
 
-static int look(void *self)
+static int cuda_comm_look(void *self)
 {
     struct cuda_comm *x = self;
 
@@ -300,9 +306,9 @@ int cuda_comm_open(const struct fsdp_env *env, struct cuda_device *device,
                               .place = FSDP_PLACE_CUDA,
                               .takes_streams = 1,
                               .self = x,
-                              .run = run,
+                              .run = cuda_comm_run,
                               .abort = abort_all};
-    cuda_device_hook(device, &(struct cuda_hooks){x, look, give_up});
+    cuda_device_hook(device, &(struct cuda_hooks){x, cuda_comm_look, give_up});
     FSDP_TRY(open_all(x, shares));
     return connect_all(x);
 }

@@ -57,7 +57,7 @@ static int come_to(struct ipc *x, _Atomic uint64_t *counter, uint64_t turn)
     return FSDP_OK;
 }
 
-static int check(struct ipc *x, cudaError_t error, const char *what)
+static int ipc_check(struct ipc *x, cudaError_t error, const char *what)
 {
     return cuda_device_check(x->group.device, error, what);
 }
@@ -67,10 +67,10 @@ static int copy(struct ipc *x, const struct cuda_target *target, void *to,
 {
     return bytes == 0
                ? FSDP_OK
-               : check(x,
-                       cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault,
-                                       target->stream),
-                       "cudaMemcpyAsync");
+               : ipc_check(x,
+                           cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault,
+                                           target->stream),
+                           "cudaMemcpyAsync");
 }
 
 /* Bytes [at, at + a place) of a message of that length. */
@@ -81,8 +81,8 @@ static uint64_t piece(const struct ipc *x, uint64_t at, uint64_t bytes)
     return left < x->place_bytes ? left : x->place_bytes;
 }
 
-static int put(struct ipc *x, const struct cuda_target *target,
-               const struct cuda_message *message, uint64_t at)
+static int put_parts(struct ipc *x, const struct cuda_target *target,
+                     const struct cuda_message *message, uint64_t at)
 {
     unsigned char *outbox = x->outbox[x->group.me];
 
@@ -94,21 +94,22 @@ static int put(struct ipc *x, const struct cuda_target *target,
         }
         FSDP_TRY(
             come_to(x, &x->counters->taken[world_rank(x, r)], x->turn - 1));
-        FSDP_TRY(check(x, cudaStreamWaitEvent(target->stream, x->taken[r], 0),
-                       "cudaStreamWaitEvent"));
+        FSDP_TRY(ipc_check(x,
+                           cudaStreamWaitEvent(target->stream, x->taken[r], 0),
+                           "cudaStreamWaitEvent"));
         FSDP_TRY(copy(x, target, outbox + r * x->place_bytes,
                       (const unsigned char *)m->in + at,
                       piece(x, at, m->in_bytes)));
     }
-    FSDP_TRY(check(x, cudaEventRecord(x->put[x->group.me], target->stream),
-                   "cudaEventRecord"));
+    FSDP_TRY(ipc_check(x, cudaEventRecord(x->put[x->group.me], target->stream),
+                       "cudaEventRecord"));
     atomic_store_explicit(&x->counters->put[world_rank(x, x->group.me)],
                           x->turn, memory_order_release);
     return FSDP_OK;
 }
 
-static int take(struct ipc *x, const struct cuda_target *target,
-                const struct cuda_message *message, uint64_t at)
+static int take_parts(struct ipc *x, const struct cuda_target *target,
+                      const struct cuda_message *message, uint64_t at)
 {
     for (uint32_t r = 0; r < x->group.extent; r++) {
         const struct cuda_message *m = &message[r];
@@ -117,14 +118,15 @@ static int take(struct ipc *x, const struct cuda_target *target,
             continue;
         }
         FSDP_TRY(come_to(x, &x->counters->put[world_rank(x, r)], x->turn));
-        FSDP_TRY(check(x, cudaStreamWaitEvent(target->stream, x->put[r], 0),
-                       "cudaStreamWaitEvent"));
+        FSDP_TRY(ipc_check(x, cudaStreamWaitEvent(target->stream, x->put[r], 0),
+                           "cudaStreamWaitEvent"));
         FSDP_TRY(copy(x, target, (unsigned char *)m->out + at,
                       x->outbox[r] + x->group.me * x->place_bytes,
                       piece(x, at, m->out_bytes)));
     }
-    FSDP_TRY(check(x, cudaEventRecord(x->taken[x->group.me], target->stream),
-                   "cudaEventRecord"));
+    FSDP_TRY(ipc_check(x,
+                       cudaEventRecord(x->taken[x->group.me], target->stream),
+                       "cudaEventRecord"));
     atomic_store_explicit(&x->counters->taken[world_rank(x, x->group.me)],
                           x->turn, memory_order_release);
     return FSDP_OK;
@@ -149,8 +151,8 @@ static int exchange(void *self, const struct cuda_target *target,
     }
     for (uint64_t at = 0; at < most; at += x->place_bytes) {
         x->turn++;
-        FSDP_TRY(put(x, target, message, at));
-        FSDP_TRY(take(x, target, message, at));
+        FSDP_TRY(put_parts(x, target, message, at));
+        FSDP_TRY(take_parts(x, target, message, at));
         FSDP_TRY(
             cuda_device_pace(x->group.device, target, 2 * x->group.extent));
     }
@@ -193,7 +195,7 @@ static int broadcast(void *self, const struct cuda_target *target,
 
 /* ---- Life -------------------------------------------------------------- */
 
-static int look(void *self)
+static int ipc_look(void *self)
 {
     (void)self; /* what others do is seen by the watch */
     return FSDP_OK;
@@ -242,8 +244,8 @@ static int part(struct ipc *x)
     for (uint32_t r = 0; r < x->group.extent; r++) {
         if (r != x->group.me) {
             destroy_events(x, r);
-            FSDP_TRY(check(x, cudaIpcCloseMemHandle(x->outbox[r]),
-                           "cudaIpcCloseMemHandle"));
+            FSDP_TRY(ipc_check(x, cudaIpcCloseMemHandle(x->outbox[r]),
+                               "cudaIpcCloseMemHandle"));
         }
     }
     atomic_store_explicit(&x->counters->closed[world_rank(x, x->group.me)], 1,
@@ -279,18 +281,18 @@ static int make(struct ipc *x, struct card *mine)
 
     bytes = (bytes + SHARED_BYTES - 1) / SHARED_BYTES * SHARED_BYTES;
     mine->pid = getpid();
-    FSDP_TRY(check(x, cudaMalloc(&p, bytes), "cudaMalloc"));
+    FSDP_TRY(ipc_check(x, cudaMalloc(&p, bytes), "cudaMalloc"));
     x->outbox[me] = p;
-    FSDP_TRY(check(x, cudaEventCreateWithFlags(&x->put[me], flags),
-                   "cudaEventCreate"));
-    FSDP_TRY(check(x, cudaEventCreateWithFlags(&x->taken[me], flags),
-                   "cudaEventCreate"));
-    FSDP_TRY(
-        check(x, cudaIpcGetMemHandle(&mine->outbox, p), "cudaIpcGetMemHandle"));
-    FSDP_TRY(check(x, cudaIpcGetEventHandle(&mine->put, x->put[me]),
-                   "cudaIpcGetEventHandle"));
-    return check(x, cudaIpcGetEventHandle(&mine->taken, x->taken[me]),
-                 "cudaIpcGetEventHandle");
+    FSDP_TRY(ipc_check(x, cudaEventCreateWithFlags(&x->put[me], flags),
+                       "cudaEventCreate"));
+    FSDP_TRY(ipc_check(x, cudaEventCreateWithFlags(&x->taken[me], flags),
+                       "cudaEventCreate"));
+    FSDP_TRY(ipc_check(x, cudaIpcGetMemHandle(&mine->outbox, p),
+                       "cudaIpcGetMemHandle"));
+    FSDP_TRY(ipc_check(x, cudaIpcGetEventHandle(&mine->put, x->put[me]),
+                       "cudaIpcGetEventHandle"));
+    return ipc_check(x, cudaIpcGetEventHandle(&mine->taken, x->taken[me]),
+                     "cudaIpcGetEventHandle");
 }
 
 static int open_others(struct ipc *x, const struct card *all)
@@ -307,15 +309,15 @@ static int open_others(struct ipc *x, const struct card *all)
                 x->group.device, FSDP_ERR_UNSUPPORTED, 0, "CUDA IPC",
                 "ranks that are threads of one process need a GPU each");
         }
-        FSDP_TRY(check(x,
-                       cudaIpcOpenMemHandle(&p, card->outbox,
-                                            cudaIpcMemLazyEnablePeerAccess),
-                       "cudaIpcOpenMemHandle"));
+        FSDP_TRY(ipc_check(x,
+                           cudaIpcOpenMemHandle(&p, card->outbox,
+                                                cudaIpcMemLazyEnablePeerAccess),
+                           "cudaIpcOpenMemHandle"));
         x->outbox[r] = p;
-        FSDP_TRY(check(x, cudaIpcOpenEventHandle(&x->put[r], card->put),
-                       "cudaIpcOpenEventHandle"));
-        FSDP_TRY(check(x, cudaIpcOpenEventHandle(&x->taken[r], card->taken),
-                       "cudaIpcOpenEventHandle"));
+        FSDP_TRY(ipc_check(x, cudaIpcOpenEventHandle(&x->put[r], card->put),
+                           "cudaIpcOpenEventHandle"));
+        FSDP_TRY(ipc_check(x, cudaIpcOpenEventHandle(&x->taken[r], card->taken),
+                           "cudaIpcOpenEventHandle"));
     }
     return FSDP_OK;
 }
@@ -343,7 +345,7 @@ int cuda_ipc_open(const struct fsdp_env *env, const struct cuda_group *group,
                                    .exchange = exchange,
                                    .all_gather = all_gather,
                                    .broadcast = broadcast,
-                                   .look = look,
+                                   .look = ipc_look,
                                    .give_up = give_up,
                                    .close = end};
     status = group->extent > 1 ? make(x, &mine) : FSDP_OK;

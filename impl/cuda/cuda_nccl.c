@@ -203,7 +203,7 @@ static int ring(void *self, const struct cuda_target *target, const float *in,
 
 /* ---- Life -------------------------------------------------------------- */
 
-static int look(void *self)
+static int nccl_look(void *self)
 {
     struct nccl *n = self;
     ncclResult_t error = ncclSuccess;
@@ -316,7 +316,7 @@ int cuda_nccl_open(const struct cuda_group *group, const void *id,
                                    .all_gather = all_gather,
                                    .broadcast = broadcast,
                                    .ring = ring,
-                                   .look = look,
+                                   .look = nccl_look,
                                    .give_up = give_up,
                                    .close = end};
     n->aborter = aborter_open();

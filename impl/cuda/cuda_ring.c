@@ -38,7 +38,7 @@ static void release(struct cuda_device *d, struct trial *t)
     free(t->other_host);
 }
 
-static bool take(float **p, uint64_t n)
+static bool take_floats(float **p, uint64_t n)
 {
     void *memory = NULL;
 
@@ -50,8 +50,8 @@ static bool take(float **p, uint64_t n)
 }
 
 /* Whether this rank saw the same bits; then whether all did. */
-static int compare(struct cuda_member *m, const struct cuda_target *target,
-                   struct trial *t, bool *same)
+static int compare_bits(struct cuda_member *m, const struct cuda_target *target,
+                        struct trial *t, bool *same)
 {
     struct cuda_device *d = m->group.device;
     uint64_t bytes = t->n * sizeof(*t->host);
@@ -74,8 +74,8 @@ static int compare(struct cuda_member *m, const struct cuda_target *target,
     return FSDP_OK;
 }
 
-static int run(struct cuda_member *m, const struct cuda_target *target,
-               struct trial *t, bool *same)
+static int run_trial(struct cuda_member *m, const struct cuda_target *target,
+                     struct trial *t, bool *same)
 {
     uint64_t all = t->n * m->group.extent;
     struct cuda_member whole = *m;
@@ -100,7 +100,7 @@ static int run(struct cuda_member *m, const struct cuda_target *target,
     FSDP_TRY(
         m->transport.ring(m->transport.self, target, t->in, t->ring, t->n));
     FSDP_TRY(cuda_collective_scatter(&whole, target, &c));
-    return compare(m, target, t, same);
+    return compare_bits(m, target, t, same);
 }
 
 /* On the stream of calls without one, whose copies have a place to look around;
@@ -120,14 +120,15 @@ static int try_once(struct cuda_member *m, bool *same)
                                "cudaStreamWaitEvent"));
     t.host = malloc((all + m->group.extent) * sizeof(*t.host));
     t.other_host = malloc(all * sizeof(*t.other_host));
-    if (!t.host || !t.other_host || !take(&t.in, all) || !take(&t.ring, t.n) ||
-        !take(&t.own, t.n) || !take(&t.staging, all) ||
-        !take(&t.verdict, m->group.extent)) {
+    if (!t.host || !t.other_host || !take_floats(&t.in, all) ||
+        !take_floats(&t.ring, t.n) || !take_floats(&t.own, t.n) ||
+        !take_floats(&t.staging, all) ||
+        !take_floats(&t.verdict, m->group.extent)) {
         status =
             cuda_device_fail(m->group.device, FSDP_ERR_NOMEM, 0,
                              "the communicator", "no memory to try the ring");
     } else {
-        status = run(m, &target, &t, same);
+        status = run_trial(m, &target, &t, same);
     }
     release(d, &t);
     return status;

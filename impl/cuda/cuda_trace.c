@@ -60,7 +60,7 @@ static int look_once(struct cuda_device *d, cudaEvent_t event, uint64_t *before,
 }
 
 /* The base is the event that is known best of some. */
-static int begin(struct cuda_device *d)
+static int begin_clock(struct cuda_device *d)
 {
     struct cuda_trace *t = &d->trace;
     cudaEvent_t other = NULL;
@@ -88,7 +88,7 @@ static int begin(struct cuda_device *d)
     return status;
 }
 
-static int take(struct cuda_device *d, struct cuda_stamp **out)
+static int take_stamp(struct cuda_device *d, struct cuda_stamp **out)
 {
     struct cuda_stamp *s = d->trace.free;
     int status;
@@ -128,9 +128,9 @@ int cuda_trace_stamp(struct cuda_device *d, struct fsdp_stream *stream,
         return FSDP_OK;
     }
     if (!d->trace.clock) {
-        FSDP_TRY(begin(d));
+        FSDP_TRY(begin_clock(d));
     }
-    FSDP_TRY(take(d, &s));
+    FSDP_TRY(take_stamp(d, &s));
     if (cuda_device_check(d, cudaEventRecord(s->event, stream->cuda),
                           "cudaEventRecord") != FSDP_OK) {
         give(d, s);
@@ -146,8 +146,8 @@ int cuda_trace_stamp(struct cuda_device *d, struct fsdp_stream *stream,
 }
 
 /* The base moves on, while a float still tells microseconds. */
-static int tell(struct cuda_device *d, struct fsdp_stream *stream,
-                struct cuda_stamp *s)
+static int tell_time(struct cuda_device *d, struct fsdp_stream *stream,
+                     struct cuda_stamp *s)
 {
     struct cuda_trace *t = &d->trace;
     float ms = 0.0f;
@@ -175,7 +175,7 @@ int cuda_trace_tell(struct cuda_device *d, struct fsdp_stream *stream,
     while (stream->first && stream->first->ticket <= ticket) {
         struct cuda_stamp *s = stream->first;
 
-        FSDP_TRY(tell(d, stream, s));
+        FSDP_TRY(tell_time(d, stream, s));
         stream->first = s->next;
         stream->last = s->next ? stream->last : &stream->first;
         give(d, s);

@@ -5,8 +5,8 @@
  */
 #include "impl_calls.h"
 
-static int check(const struct fsdp_sharded *s, uint32_t p, uint64_t first,
-                 uint64_t n)
+static int check_assign(const struct fsdp_sharded *s, uint32_t p,
+                        uint64_t first, uint64_t n)
 {
     FSDP_TRY(impl_at_rest(s, "impl.assign"));
     if (p >= s->model->n_parameters) {
@@ -31,7 +31,7 @@ int impl_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
     uint64_t begin;
     uint64_t end;
 
-    FSDP_TRY(check(s, p, first, n));
+    FSDP_TRY(check_assign(s, p, first, n));
     FSDP_TRY(impl_reshard_kept(s));
     x = &s->parameter[s->parameter[p].original];
     begin = first > x->first ? first : x->first;

@@ -19,7 +19,8 @@ struct scratch {
     float host[AT_ONCE];
 };
 
-static int check(const struct fsdp_sharded *s, const struct fsdp_clip *clip)
+static int check_clip(const struct fsdp_sharded *s,
+                      const struct fsdp_clip *clip)
 {
     FSDP_TRY(impl_at_rest(s, "impl.clip_grad_norm"));
     FSDP_TRY(impl_check_unset(s, "impl.clip_grad_norm"));
@@ -142,7 +143,7 @@ int impl_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *given,
 {
     const struct fsdp_clip clip = known(given);
 
-    FSDP_TRY(check(s, &clip));
+    FSDP_TRY(check_clip(s, &clip));
     FSDP_TRY(impl_retire_all(s));
     FSDP_TRY(impl_wait(s, s->env->compute, s->last, 0, "reduce->optimizer"));
     FSDP_TRY(measure_all(s, &clip, out_norm));

@@ -129,8 +129,8 @@ static bool fits(const struct impl_unit *x, uint32_t knob, float value)
     return value > 0.0f && isfinite(value) && impl_has_factors(&next);
 }
 
-static int refuse(const struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
-                  float value)
+static int refuse_set(const struct fsdp_sharded *s, uint32_t unit,
+                      uint32_t knob, float value)
 {
     return impl_fail(s->env, FSDP_ERR_INVALID, "impl.set",
                      "unit %u of %u, knob %u, value %g: one of these is none",
@@ -146,11 +146,12 @@ int impl_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value)
     FSDP_TRY(impl_at_rest(s, "impl.set"));
     if ((!all && unit >= s->units.n_units) ||
         knob > FSDP_KNOB_PREDIVIDE_FACTOR) {
-        return refuse(s, unit, knob, value);
+        return refuse_set(s, unit, knob, value);
     }
     for (uint32_t u = first; u < end; u++) {
-        FSDP_TRY(fits(&s->unit[u], knob, value) ? FSDP_OK
-                                                : refuse(s, u, knob, value));
+        FSDP_TRY(fits(&s->unit[u], knob, value)
+                     ? FSDP_OK
+                     : refuse_set(s, u, knob, value));
     }
     for (uint32_t u = first; u < end; u++) {
         turn(&s->unit[u].next_knob, knob, value);
@@ -163,7 +164,8 @@ int impl_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value)
 /* ---- By hand ------------------------------------------------------------ */
 
 /* At rest, or in a pass. */
-static int check(const struct fsdp_sharded *s, uint32_t unit, const char *where)
+static int check_unit(const struct fsdp_sharded *s, uint32_t unit,
+                      const char *where)
 {
     FSDP_TRY(s->sequence ? FSDP_OK : impl_at_rest(s, where));
     return unit < s->units.n_units
@@ -178,7 +180,7 @@ int impl_unshard_unit(struct fsdp_sharded *s, uint32_t unit)
 {
     struct impl_unit *x;
 
-    FSDP_TRY(check(s, unit, "impl.unshard"));
+    FSDP_TRY(check_unit(s, unit, "impl.unshard"));
     FSDP_TRY(impl_check_filled(s, "impl.unshard", true));
     x = &s->unit[unit];
     if (x->open || x->full || x->arrived) {
@@ -209,7 +211,7 @@ int impl_reshard_unit(struct fsdp_sharded *s, uint32_t unit)
     uint64_t died;
     struct impl_unit *x;
 
-    FSDP_TRY(check(s, unit, "impl.reshard"));
+    FSDP_TRY(check_unit(s, unit, "impl.reshard"));
     x = &s->unit[unit];
     if (x->windowed) {
         return impl_fail(s->env, FSDP_ERR_INVALID, "impl.reshard",

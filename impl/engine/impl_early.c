@@ -60,7 +60,8 @@ static int check_windows(const struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-static int check(const struct fsdp_sharded *s, const struct fsdp_step *step)
+static int check_early(const struct fsdp_sharded *s,
+                       const struct fsdp_step *step)
 {
     FSDP_TRY(impl_at_rest(s, "impl.set_step"));
     FSDP_TRY(impl_check_groups(s, step, "impl.set_step"));
@@ -78,7 +79,7 @@ int impl_set_step(struct fsdp_sharded *s, const struct fsdp_step *step)
     const size_t n = step->n_groups ? step->n_groups : 1;
     float *numbers;
 
-    FSDP_TRY(check(s, step));
+    FSDP_TRY(check_early(s, step));
     numbers = realloc(s->early.numbers, 2 * n * sizeof(*numbers));
     if (!numbers) {
         return impl_out_of_memory(s->env);

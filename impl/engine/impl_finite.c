@@ -28,8 +28,8 @@ static bool all_finite(const float *x, uint64_t n)
     return bad == 0;
 }
 
-static int look(const struct fsdp_sharded *s, const struct impl_unit *x,
-                uint32_t *found)
+static int look_at_gradient(const struct fsdp_sharded *s,
+                            const struct impl_unit *x, uint32_t *found)
 {
     const struct fsdp_device *d = s->env->device;
     float host[AT_ONCE];
@@ -45,7 +45,7 @@ static int look(const struct fsdp_sharded *s, const struct impl_unit *x,
     return FSDP_OK;
 }
 
-static int tell(const struct fsdp_sharded *s, uint32_t *found)
+static int tell_found(const struct fsdp_sharded *s, uint32_t *found)
 {
     const struct fsdp_env *env = s->env;
     uint32_t *all = calloc(env->world, sizeof(*all));
@@ -67,8 +67,8 @@ int impl_find_inf(struct fsdp_sharded *s, uint32_t *found)
     FSDP_TRY(s->env->device->sync(s->env->device->self, s->env->compute));
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         if (s->unit[u].grad_shard) {
-            FSDP_TRY(look(s, &s->unit[u], found));
+            FSDP_TRY(look_at_gradient(s, &s->unit[u], found));
         }
     }
-    return tell(s, found);
+    return tell_found(s, found);
 }

@@ -12,8 +12,9 @@ enum {
 }; /* elements to the host at a time */
 
 /* Which slices there are, of all shard indices, in turns: i of each. */
-static int tell(struct fsdp_sharded *s, uint32_t i,
-                struct checkpoint_slice all[CHECKPOINT_MAX_WORLD], bool *more)
+static int tell_slices(struct fsdp_sharded *s, uint32_t i,
+                       struct checkpoint_slice all[CHECKPOINT_MAX_WORLD],
+                       bool *more)
 {
     const struct impl_holding *h = &s->checkpoints->named;
     struct checkpoint_slice mine = {0, 0, 0};
@@ -47,8 +48,8 @@ static int broadcast(struct fsdp_sharded *s, uint32_t root, float *p,
 }
 
 /* What fails here on this rank alone is told by save_wait. */
-static void put(struct fsdp_sharded *s, const struct checkpoint_slice *x,
-                const float *p)
+static void put_slice(struct fsdp_sharded *s, const struct checkpoint_slice *x,
+                      const float *p)
 {
     struct checkpoint_saving *const saving = s->checkpoints->saving;
     const struct fsdp_device *d = s->env->device;
@@ -79,7 +80,7 @@ static int move(struct fsdp_sharded *s, uint32_t root, uint32_t i,
                         "the device does not take a slice");
     }
     FSDP_TRY(broadcast(s, root, p, x->n));
-    put(s, x, p);
+    put_slice(s, x, p);
     return FSDP_OK;
 }
 
@@ -137,7 +138,7 @@ int impl_gather_full(struct fsdp_sharded *s)
     FSDP_TRY(find_room(s, &room));
     status = take_room(s, room, &staging);
     for (uint32_t i = 0; status == FSDP_OK && more; i++) {
-        status = tell(s, i, all, &more);
+        status = tell_slices(s, i, all, &more);
         for (uint32_t r = 0; status == FSDP_OK && r < s->shards; r++) {
             if (all[r].n > 0 && s->env->rank < s->shards &&
                 checkpoint_saves(s->checkpoints->saving, all[r].entry)) {

@@ -7,21 +7,22 @@
 
 #include <string.h>
 
-static int refuse(const struct fsdp_sharded *s, const char *what)
+static int refuse_point(const struct fsdp_sharded *s, const char *what)
 {
     return impl_fail(s->env, FSDP_ERR_INVALID, "impl.at", "%s", what);
 }
 
-static int begin(struct fsdp_sharded *s, uint32_t index)
+static int begin_pass(struct fsdp_sharded *s, uint32_t index)
 {
     if (s->torn) {
-        return refuse(s, "BEGIN: a load failed half way: load again");
+        return refuse_point(s, "BEGIN: a load failed half way: load again");
     }
     if (s->sequence || s->all_unsharded) {
-        return refuse(s, "BEGIN: a pass has begun, or all is unsharded");
+        return refuse_point(s, "BEGIN: a pass has begun, or all is unsharded");
     }
     if (index >= s->model->n_sequences) {
-        return refuse(s, "BEGIN of a sequence that the model does not have");
+        return refuse_point(s,
+                            "BEGIN of a sequence that the model does not have");
     }
     FSDP_TRY(impl_check_filled(s, "impl.at", true));
     FSDP_TRY(impl_retire_all(s));
@@ -38,7 +39,7 @@ static int begin(struct fsdp_sharded *s, uint32_t index)
 static int end(struct fsdp_sharded *s, uint32_t index)
 {
     if (!s->sequence || s->index != index || s->next != s->sequence->n) {
-        return refuse(s, "END before the last point of its sequence");
+        return refuse_point(s, "END before the last point of its sequence");
     }
     s->sequence = NULL;
     FSDP_TRY(impl_early_end(s));
@@ -49,7 +50,7 @@ static int end(struct fsdp_sharded *s, uint32_t index)
 static int cancel(struct fsdp_sharded *s)
 {
     if (!s->sequence) {
-        return refuse(s, "CANCEL, but no pass has begun");
+        return refuse_point(s, "CANCEL, but no pass has begun");
     }
     s->sequence = NULL;
     memset(s->in_backward, 0, s->model->n_modules * sizeof(*s->in_backward));
@@ -198,7 +199,7 @@ int impl_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 
     switch (point) {
     case FSDP_BEGIN:
-        return begin(s, index);
+        return begin_pass(s, index);
     case FSDP_END:
         return end(s, index);
     case FSDP_CANCEL:
@@ -206,7 +207,8 @@ int impl_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     default:
         if (!q || s->next >= q->n || q->point[s->next] != point ||
             q->module[s->next] != index) {
-            return refuse(s, "this point is not the next one of the sequence");
+            return refuse_point(
+                s, "this point is not the next one of the sequence");
         }
         return pass_point(s, point, index);
     }

@@ -335,7 +335,7 @@ static int take_source(struct fsdp_sharded *s, struct checkpoint_request *r,
     return take_buffers(s, r->table->n, whole, &r->source.n_whole);
 }
 
-static int begin(struct fsdp_sharded *s, const struct fsdp_save *save)
+static int begin_save(struct fsdp_sharded *s, const struct fsdp_save *save)
 {
     static const char *const layout[] = {"flat", "per-parameter"};
     static const char *const optimizer[] = {"sgd", "momentum", "adamw"};
@@ -381,7 +381,7 @@ int impl_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
 
     FSDP_TRY(check_state(s));
     FSDP_TRY(impl_check_filled(s, "impl.save_begin", true));
-    FSDP_TRY(begin(s, save));
+    FSDP_TRY(begin_save(s, save));
     c = s->checkpoints;
     if (!c) {
         return FSDP_ERR_INTERNAL; /* it was made just now */

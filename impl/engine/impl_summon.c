@@ -6,7 +6,7 @@
  */
 #include "impl_calls.h"
 
-static int check(struct fsdp_sharded *s, const struct fsdp_summon *how)
+static int check_summon(struct fsdp_sharded *s, const struct fsdp_summon *how)
 {
     FSDP_TRY(impl_at_rest(s, "impl.summon"));
     if (how->one_unit && how->unit >= s->units.n_units) {
@@ -129,7 +129,7 @@ static int show_rank0(struct fsdp_sharded *s, uint32_t u)
 
 int impl_summon(struct fsdp_sharded *s, const struct fsdp_summon *how)
 {
-    FSDP_TRY(check(s, how));
+    FSDP_TRY(check_summon(s, how));
     FSDP_TRY(impl_reshard_kept(s));
     FSDP_TRY(impl_retire_all(s)); /* what is sent may lie where units arrive */
     if (how->rank0_only) {        /* on no stream */

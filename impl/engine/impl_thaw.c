@@ -16,7 +16,7 @@ struct before {
     uint64_t state_local;
 };
 
-static int check(struct fsdp_sharded *s, uint32_t p, uint32_t on)
+static int check_thaw(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
     uint32_t u;
 
@@ -161,7 +161,7 @@ int impl_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
     struct before *before;
     int status;
 
-    FSDP_TRY(check(s, p, on));
+    FSDP_TRY(check_thaw(s, p, on));
     FSDP_TRY(impl_retire_all(s));
     if (s->parameter[p].frozen == (on == 0)) {
         return FSDP_OK;

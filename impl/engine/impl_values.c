@@ -96,7 +96,7 @@ static int judge(const struct sending *x)
                            x->s->model->parameter_name[of0->lacking]);
 }
 
-static int tell(struct sending *x, const struct told *told)
+static int tell_all(struct sending *x, const struct told *told)
 {
     const struct fsdp_env *env = x->s->env;
 
@@ -112,12 +112,12 @@ static int agree(struct sending *x)
                                 !is_asked(x, (uint32_t)told.lacking))) {
         told.lacking++;
     }
-    FSDP_TRY(tell(x, &told));
+    FSDP_TRY(tell_all(x, &told));
     FSDP_TRY(judge(x));
     for (uint32_t i = 0; i <= n / BITS; i++) {
         told.lacking = x->has[i];
         if (x->from->lenient) {
-            FSDP_TRY(tell(x, &told));
+            FSDP_TRY(tell_all(x, &told));
             x->has[i] = x->all[0].lacking;
         } else {
             x->has[i] = UINT64_MAX;

@@ -86,8 +86,8 @@ static int drain(const struct host_comm *h)
     return h->last ? host_stream_wait(h->last, h->ticket) : FSDP_OK;
 }
 
-static int run(void *self, struct fsdp_stream *stream,
-               const struct fsdp_collective *collective)
+static int host_comm_run(void *self, struct fsdp_stream *stream,
+                         const struct fsdp_collective *collective)
 {
     struct host_comm *h = self;
     struct call call = {.real = h->real};
@@ -126,7 +126,7 @@ int host_comm_open(const struct fsdp_comm *real, struct fsdp_comm *out)
                               .place = FSDP_PLACE_HOST,
                               .takes_streams = 1,
                               .self = h,
-                              .run = run,
+                              .run = host_comm_run,
                               .abort = abort_all};
     return FSDP_OK;
 }

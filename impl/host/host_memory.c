@@ -108,7 +108,7 @@ static void *map(struct host_memory *m, uint64_t bytes)
     return x->p;
 }
 
-static void *take(uint64_t bytes)
+static void *take_memory(uint64_t bytes)
 {
     /* A multiple of the alignment, and 0 may give NULL. */
     void *const p =
@@ -132,9 +132,9 @@ int host_memory_alloc(struct host_memory *m, uint64_t bytes, void **out)
     if (bytes >= HOST_LARGE_PAGE) {
         *out = map(m, bytes);
     } else {
-        *out = take(bytes);
+        *out = take_memory(bytes);
         if (!*out && spare(m)) {
-            *out = take(bytes);
+            *out = take_memory(bytes);
         }
     }
     return *out ? FSDP_OK : FSDP_ERR_NOMEM;

@@ -187,8 +187,8 @@ void ref_checkpoints_release(struct fsdp_sharded *s)
 /* ---- One rank writes, the others send ----------------------------------- */
 
 /* n elements at p become rank 0's, who puts them where they belong. */
-static void put(struct fsdp_sharded *s, uint32_t entry, uint64_t first,
-                const float *p, uint64_t n)
+static void put_slice(struct fsdp_sharded *s, uint32_t entry, uint64_t first,
+                      const float *p, uint64_t n)
 {
     struct checkpoint_saving *saving = s->checkpoints->saving;
     const struct fsdp_device *d = s->env->device;
@@ -230,7 +230,7 @@ static int send_slice(struct fsdp_sharded *s, uint32_t root,
         }
     }
     if (status == FSDP_OK) {
-        put(s, x->entry, x->first, p, x->n);
+        put_slice(s, x->entry, x->first, p, x->n);
     }
     return status;
 }
@@ -393,7 +393,7 @@ static int take_source(struct fsdp_sharded *s, struct checkpoint_request *r,
                         &r->source.n_whole);
 }
 
-static int begin(struct fsdp_sharded *s, const struct fsdp_save *save)
+static int begin_save(struct fsdp_sharded *s, const struct fsdp_save *save)
 {
     static const char *const layout[] = {"flat", "per-parameter"};
     static const char *const optimizer[] = {"sgd", "momentum", "adamw"};
@@ -432,7 +432,7 @@ int ref_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
 
     FSDP_TRY(check_state(s));
     FSDP_TRY(ref_check_filled(s, "ref.save_begin", true));
-    FSDP_TRY(begin(s, save));
+    FSDP_TRY(begin_save(s, save));
     if (save->form == FSDP_SAVE_FULL && save->rank0_only) {
         status = send_all(s);
     }

@@ -9,7 +9,8 @@
 
 #include <stdlib.h>
 
-static int check(const struct fsdp_sharded *s, const struct fsdp_clip *clip)
+static int check_clip(const struct fsdp_sharded *s,
+                      const struct fsdp_clip *clip)
 {
     FSDP_TRY(ref_at_rest(s, "ref.clip_grad_norm"));
     FSDP_TRY(ref_check_unset(s, "ref.clip_grad_norm"));
@@ -101,7 +102,7 @@ int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *given,
     struct ref_sum mine = {0}, sum;
     float factor;
 
-    FSDP_TRY(check(s, &clip));
+    FSDP_TRY(check_clip(s, &clip));
     FSDP_TRY(d->sync(d->self, NULL));
     for (uint32_t i = 0; i < s->n_parts; i++) {
         const float *g = gradient(s, &s->part[i]);

@@ -89,7 +89,8 @@ void ref_sum_merge(struct ref_sum *sum, const struct ref_sum *other)
 }
 
 /* Whether the sum is beyond (m * 2^exponent)^p: 1; equal: 0; below: -1. */
-static int compare(const struct ref_sum *sum, float p, uint64_t m, int exponent)
+static int compare_power(const struct ref_sum *sum, float p, uint64_t m,
+                         int exponent)
 {
     uint32_t other[REF_SUM_DIGITS] = {0};
 
@@ -116,14 +117,14 @@ float ref_sum_root(const struct ref_sum *sum, float p)
         uint32_t middle = below + (above - below) / 2;
 
         m = take_apart(middle, &exponent);
-        if (compare(sum, p, m, exponent) >= 0) {
+        if (compare_power(sum, p, m, exponent) >= 0) {
             below = middle;
         } else {
             above = middle;
         }
     }
     m = take_apart(below, &exponent);
-    beyond = compare(sum, p, 2 * m + 1, exponent - 1);
+    beyond = compare_power(sum, p, 2 * m + 1, exponent - 1);
     return fsdp_f32_from_bits(
         beyond > 0 || (beyond == 0 && (below & 1u)) ? above : below);
 }

@@ -5,8 +5,8 @@
  */
 #include "sharded.h"
 
-static int check(const struct fsdp_sharded *s, uint32_t p, uint64_t first,
-                 uint64_t n)
+static int check_assign(const struct fsdp_sharded *s, uint32_t p,
+                        uint64_t first, uint64_t n)
 {
     FSDP_TRY(ref_at_rest(s, "ref.assign"));
     if (p >= s->model->n_parameters) {
@@ -32,7 +32,7 @@ int ref_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
     uint64_t begin;
     uint64_t end;
 
-    FSDP_TRY(check(s, p, first, n));
+    FSDP_TRY(check_assign(s, p, first, n));
     ref_reshard_each(s); /* copies that were kept are of other weights now */
     if (!ref_part(s, s->parameter[p].original, s->coordinate, &part)) {
         return FSDP_OK;

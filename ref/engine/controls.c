@@ -99,8 +99,8 @@ static int check_factor(const struct fsdp_sharded *s, uint32_t u, uint32_t knob,
     return FSDP_OK;
 }
 
-static int check(const struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
-                 float value)
+static int check_set(const struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
+                     float value)
 {
     FSDP_TRY(ref_at_rest(s, "ref.set"));
     FSDP_TRY(unit == FSDP_NO_UNIT ? FSDP_OK : check_unit(s, unit, "ref.set"));
@@ -123,7 +123,7 @@ static int check(const struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
 
 int ref_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob, float value)
 {
-    FSDP_TRY(check(s, unit, knob, value));
+    FSDP_TRY(check_set(s, unit, knob, value));
     for (uint32_t u = 0; u < s->units->n_units; u++) {
         if (unit == FSDP_NO_UNIT || unit == u) {
             turn(&s->unit[u].next_knob, knob, value);

@@ -11,7 +11,7 @@
 
 /* ---- Points ------------------------------------------------------------ */
 
-static int begin(struct fsdp_sharded *s, uint32_t sequence)
+static int begin_pass(struct fsdp_sharded *s, uint32_t sequence)
 {
     if (s->torn) {
         return ref_at_rest(s, "ref.at");
@@ -121,7 +121,7 @@ static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 
     switch (point) {
     case FSDP_BEGIN:
-        return begin(s, index);
+        return begin_pass(s, index);
     case FSDP_END:
         return end(s, index);
     case FSDP_CANCEL:

@@ -95,8 +95,8 @@ struct told {
     uint32_t lacking; /* the first parameter without values */
 };
 
-static struct told tell(const struct fsdp_sharded *s,
-                        const struct fsdp_values *from)
+static struct told told_by(const struct fsdp_sharded *s,
+                           const struct fsdp_values *from)
 {
     struct told told = {from->lenient, from->value != NULL, 0};
 
@@ -108,9 +108,9 @@ static struct told tell(const struct fsdp_sharded *s,
 }
 
 /* Every rank comes to the same. */
-static int check(struct fsdp_sharded *s, const struct fsdp_values *from)
+static int check_agreed(struct fsdp_sharded *s, const struct fsdp_values *from)
 {
-    const struct told mine = tell(s, from);
+    const struct told mine = told_by(s, from);
     struct told all[REF_MAX_RANKS];
 
     FSDP_TRY(s->env->exchange(s->env->exchange_self, &mine, sizeof(mine), all));
@@ -199,7 +199,7 @@ int ref_send_values(struct fsdp_sharded *s, const struct fsdp_values *from)
     int status;
 
     FSDP_TRY(ref_at_rest(s, where));
-    FSDP_TRY(check(s, from));
+    FSDP_TRY(check_agreed(s, from));
     status = ref_take(s, REF_DEVICE, FSDP_STAGING, 0, largest(s),
                       FSDP_DTYPE_F32, &whole);
     status = checkpoint_agree(s->env, where, status, "no memory to stage it");

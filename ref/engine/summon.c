@@ -5,7 +5,7 @@
  */
 #include "sharded.h"
 
-static int check(struct fsdp_sharded *s, const struct fsdp_summon *how)
+static int check_summon(struct fsdp_sharded *s, const struct fsdp_summon *how)
 {
     FSDP_TRY(ref_at_rest(s, "ref.summon"));
     if (how->one_unit && how->unit >= s->units->n_units) {
@@ -109,7 +109,7 @@ static int send_unit(struct fsdp_sharded *s, uint32_t u)
 
 int ref_summon(struct fsdp_sharded *s, const struct fsdp_summon *how)
 {
-    FSDP_TRY(check(s, how));
+    FSDP_TRY(check_summon(s, how));
     ref_reshard_each(s);
     s->all_unsharded = true;
     for (uint32_t u = 0; u < s->units->n_units; u++) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int check(const struct fsdp_sharded *s, uint32_t p, uint32_t on)
+static int check_thaw(const struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
     FSDP_TRY(ref_at_rest(s, "ref.set_requires_grad"));
     if (ref_is_saving(s)) {
@@ -112,7 +112,7 @@ int ref_set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
     struct ref_part *old;
     int status;
 
-    FSDP_TRY(check(s, p, on));
+    FSDP_TRY(check_thaw(s, p, on));
     if (s->parameter[p].frozen == (on == 0)) {
         return FSDP_OK;
     }

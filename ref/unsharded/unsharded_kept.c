@@ -89,7 +89,7 @@ static float *part(const struct kept *k, uint32_t i)
     return k->data + i * k->total;
 }
 
-static int refuse(const struct fsdp_sharded *s, const char *why)
+static int refuse_checkpoint(const struct fsdp_sharded *s, const char *why)
 {
     return ref_fail(s->env, FSDP_ERR_INVALID, "unsharded.checkpoint", "%s",
                     why);
@@ -141,7 +141,8 @@ static struct kept *make(struct fsdp_sharded *s, const char *directory)
 int unsharded_save_begin(struct fsdp_sharded *s, const struct fsdp_save *save)
 {
     if (s->sequence || s->saving || unsharded_has_gradients(s)) {
-        return refuse(s, "in a pass, with gradients, or while saving");
+        return refuse_checkpoint(s,
+                                 "in a pass, with gradients, or while saving");
     }
     s->saving = make(s, save->directory);
     if (s->saving) {
@@ -158,7 +159,7 @@ int unsharded_save_wait(struct fsdp_sharded *s)
     struct home *home = s->env->engine;
 
     if (!s->saving) {
-        return refuse(s, "nothing is being saved");
+        return refuse_checkpoint(s, "nothing is being saved");
     }
     s->saving->next = home->first; /* the newest of a name comes first */
     home->first = s->saving;
@@ -174,8 +175,8 @@ void unsharded_give_up(struct fsdp_sharded *s)
 
 /* A parameter's value, its states and what belongs to them; leniently what is
  * there by that name. */
-static void take(struct fsdp_sharded *s, const struct kept *k, uint32_t p,
-                 bool lenient)
+static void take_parameter(struct fsdp_sharded *s, const struct kept *k,
+                           uint32_t p, bool lenient)
 {
     float *const to[] = {s->value, s->state[0], s->state[1]};
     const uint64_t n = fsdp_numel(s->model, p);
@@ -218,15 +219,15 @@ int unsharded_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
         k = k->next;
     }
     if (s->sequence || s->saving) {
-        return refuse(s, "in a pass, or while saving");
+        return refuse_checkpoint(s, "in a pass, or while saving");
     }
     if (!k || k->total != s->total ||
         k->n_parameters != s->model->n_parameters ||
         k->buffer_bytes != unsharded_kept_bytes(s)) {
-        return refuse(s, "nothing of this model was saved there");
+        return refuse_checkpoint(s, "nothing of this model was saved there");
     }
     for (uint32_t p = 0; p < k->n_parameters; p++) {
-        take(s, k, p, how->lenient != 0);
+        take_parameter(s, k, p, how->lenient != 0);
     }
     unsharded_drop_gradients(s);
     return k->what & FSDP_SAVE_BUFFERS ? unsharded_take_buffers(s, k->buffers)

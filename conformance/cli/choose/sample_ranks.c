@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static void tell(const struct run_case *c, uint32_t n)
+static void tell_shown(const struct run_case *c, uint32_t n)
 {
     enum {
         MOST = 16 /* in a line */
@@ -33,7 +33,7 @@ void sample_ranks_tell(const struct arguments *a, const struct case_list *cases)
 
         if (a->sample_ranks < c->ranks && c->ranks <= WORLD_MAX_RANKS &&
             !told[c->ranks]) {
-            tell(c, a->sample_ranks);
+            tell_shown(c, a->sample_ranks);
             told[c->ranks] = true;
         }
     }

@@ -333,23 +333,33 @@ static int cover(struct case_list *list)
 /* ---- What is asked for ----------------------------------------------------
  */
 
+/* Exit code 64 where options about seeds do not go together, and says why. */
+static int check_seeds(const struct arguments *a)
+{
+    if (a->from_a_seed && !a->n_seeds) {
+        fprintf(stderr, "fsdp-cts: --first-seed is the first of --seeds N\n");
+        return EXIT_USAGE;
+    }
+    if (!a->script && a->n_seeds &&
+        !(a->workloads.n == 1 &&
+          strcmp(a->workloads.name[0], CASE_GRAPH) == 0)) {
+        fprintf(stderr, "fsdp-cts: --seeds is for --workload graph\n");
+        return EXIT_USAGE;
+    }
+    return 0;
+}
+
 int selection_make(const struct arguments *a, struct case_list *out)
 {
     struct fsdp_error error = {0};
     int status;
 
     *out = (struct case_list){NULL, 0};
-    if (a->from_a_seed && !a->n_seeds) {
-        fprintf(stderr, "fsdp-cts: --first-seed is the first of --seeds N\n");
+    if (check_seeds(a)) {
         return EXIT_USAGE;
     }
     if (a->script) {
         return selection_of_script(a, out);
-    }
-    if (a->n_seeds && !(a->workloads.n == 1 &&
-                        strcmp(a->workloads.name[0], CASE_GRAPH) == 0)) {
-        fprintf(stderr, "fsdp-cts: --seeds is for --workload graph\n");
-        return EXIT_USAGE;
     }
     status = a->among     ? append_selected(a, a->among, out)
              : a->n_seeds ? append_seeds(a, out)

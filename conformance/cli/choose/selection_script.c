@@ -16,7 +16,7 @@ enum {
     MOST_BYTES = 1 << 24
 };
 
-static int refuse(const char *why)
+static int refuse_script(const char *why)
 {
     fprintf(stderr, "fsdp-cts: --script: %s\n", why);
     return EXIT_USAGE;
@@ -33,7 +33,7 @@ static char *text_of_id(const char *id)
         text = script_text(&s);
     }
     if (!text) {
-        (void)refuse(error.message[0] ? error.message : "out of memory");
+        (void)refuse_script(error.message[0] ? error.message : "out of memory");
     }
     script_release(&s);
     return text;
@@ -65,7 +65,7 @@ static char *read_text(const char *given)
     n = text ? fread(text, 1, MOST_BYTES + 1, f) : 0;
     fclose(f);
     if (!text || n > MOST_BYTES || memchr(text, '\0', n)) {
-        (void)refuse("the file is no text of up to 16 MiB");
+        (void)refuse_script("the file is no text of up to 16 MiB");
         free(text);
         return NULL;
     }
@@ -120,19 +120,21 @@ static int find_case(const struct arguments *a, const struct script *s,
                      const struct case_script *given, struct run_case *out)
 {
     if (a->cases.n > 1) {
-        return refuse("it is played on one case");
+        return refuse_script("it is played on one case");
     }
     if ((a->cases.n == 1 || s->has_case) &&
         a->n_ranks + a->workloads.n + a->strategies.n > 0) {
-        return refuse("--ranks, --workload and --strategy choose a case of the "
-                      "manifest, and the case is given");
+        return refuse_script(
+            "--ranks, --workload and --strategy choose a case of the "
+            "manifest, and the case is given");
     }
     if (a->cases.n == 1) {
         return case_of_id(a->cases.name[0], out) &&
                        (out->scenario == CASE_TRAIN || is_this(out, given))
                    ? 0
-                   : refuse("--case is the id of a case that trains, without a "
-                            "scenario");
+                   : refuse_script(
+                         "--case is the id of a case that trains, without a "
+                         "scenario");
     }
     if (s->has_case) {
         *out = s->c;
@@ -140,8 +142,9 @@ static int find_case(const struct arguments *a, const struct script *s,
     }
     return find_in_manifest(a, out)
                ? 0
-               : refuse("no case of the manifest that only trains has all of "
-                        "what was asked for");
+               : refuse_script(
+                     "no case of the manifest that only trains has all of "
+                     "what was asked for");
 }
 
 /* What the format has, and the driver not. */
@@ -188,7 +191,7 @@ static int check_legal(const struct arguments *a, const struct script *s,
     }
     case_model_release(&model);
     text_release(&text);
-    return status == FSDP_OK ? 0 : refuse(error.message);
+    return status == FSDP_OK ? 0 : refuse_script(error.message);
 }
 
 static int select_case(const struct arguments *a, const char *text,
@@ -201,7 +204,7 @@ static int select_case(const struct arguments *a, const char *text,
 
     if (script_parse(text, s, &error) != FSDP_OK ||
         script_give(text, &given, &error) != FSDP_OK) {
-        return refuse(error.message);
+        return refuse_script(error.message);
     }
     code = find_case(a, s, given, &c);
     code = code ? code : check_playable(s);
@@ -211,7 +214,8 @@ static int select_case(const struct arguments *a, const char *text,
     }
     case_play_script(&c, given);
     c.seed = a->seed ? a->seed : c.seed;
-    return case_list_add(out, &c) == FSDP_OK ? 0 : refuse("out of memory");
+    return case_list_add(out, &c) == FSDP_OK ? 0
+                                             : refuse_script("out of memory");
 }
 
 int selection_of_script(const struct arguments *a, struct case_list *out)
@@ -221,7 +225,7 @@ int selection_of_script(const struct arguments *a, struct case_list *out)
     int code;
 
     if (a->n_seeds || a->fixtures) {
-        return refuse("not with --seeds or --fixtures");
+        return refuse_script("not with --seeds or --fixtures");
     }
     text = read_text(a->script);
     code = text ? select_case(a, text, &s, out) : EXIT_USAGE;

@@ -87,7 +87,7 @@ static void quoted(const char *text, const char *quote, bool colon)
     }
 }
 
-static void begin(const char *form, const struct command *all, int n)
+static void begin_form(const char *form, const struct command *all, int n)
 {
     if (strcmp(form, "bash") == 0) {
         printf("_fsdp_cts()\n{\n    local words='");
@@ -220,7 +220,7 @@ bool help_pages(const char *form, const struct command *all, int n, int *code)
         return false;
     }
     *code = 0;
-    page ? begin_page() : begin(form, all, n);
+    page ? begin_page() : begin_form(form, all, n);
     for (int i = 0; i < n; i++) {
         FILE *said = all[i].help ? ask(&all[i]) : NULL;
 

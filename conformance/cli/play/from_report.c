@@ -54,7 +54,7 @@ static int parse_rerun(char *text, unsigned takes, struct arguments *out)
     return arguments_parse(n - 2, words + 1, takes, out);
 }
 
-static int refuse(const char *path, const char *why)
+static int refuse_report(const char *path, const char *why)
 {
     fprintf(stderr, "fsdp-cts run: %s: %s\n", path, why);
     return EXIT_USAGE;
@@ -100,7 +100,7 @@ static int refuse_program(const struct arguments *said, const char *path)
              "file says so; give --%s '%s'",
              said->adapter ? "adapter" : "engine",
              said->adapter ? said->adapter : said->engines.name[0]);
-    return refuse(path, why);
+    return refuse_report(path, why);
 }
 
 static int refuse_wrapper(const struct arguments *said, const char *path)
@@ -111,19 +111,20 @@ static int refuse_wrapper(const struct arguments *said, const char *path)
              "it is of ranks under a program, which is not started because a "
              "file says so; give --wrap '%s'",
              said->wrap);
-    return refuse(path, why);
+    return refuse_report(path, why);
 }
 
 static int take_engine(struct arguments *a, const struct arguments *said,
                        const char *path)
 {
     if (said->script) {
-        return refuse(path, "it is of a script; what runs it again stands "
-                            "below each failure");
+        return refuse_report(path,
+                             "it is of a script; what runs it again stands "
+                             "below each failure");
     }
     if (said->engines.n + (said->adapter ? 1 : 0) != 1) {
-        return refuse(path, "it does not say which engine was run; see: "
-                            "--engine");
+        return refuse_report(path, "it does not say which engine was run; see: "
+                                   "--engine");
     }
     if (said->adapter || strpbrk(said->engines.name[0], "/.")) {
         return refuse_program(said, path);
@@ -153,9 +154,10 @@ static int take_engines(struct arguments *a, unsigned takes, const char *path,
             if (given) {
                 continue;
             }
-            return said.help ? 0
-                             : refuse(path, "its engine is not found; name it "
-                                            "with --engine");
+            return said.help
+                       ? 0
+                       : refuse_report(path, "its engine is not found; name it "
+                                             "with --engine");
         }
         if (said.wrap && !a->wrap) {
             return refuse_wrapper(&said, path);
@@ -202,13 +204,13 @@ static int refuse_nothing(const char *path, const struct from_report *f,
     char why[JUDGE_SCRIPT_ID_BYTES + 128];
 
     if (!failed || f->script[0] == '\0') {
-        return refuse(path, failed ? "no case failed" : "has no cases");
+        return refuse_report(path, failed ? "no case failed" : "has no cases");
     }
     snprintf(why, sizeof(why),
              "no case failed, but a drawn script did; to run it again: "
              "--engine ENGINE --script %s",
              f->script);
-    return refuse(path, why);
+    return refuse_report(path, why);
 }
 
 /* Of the first engine that has one. What an id cannot have is not printed. */
@@ -223,8 +225,8 @@ static void take_script(const struct judge_drawn *d, struct from_report *out)
     }
 }
 
-static int load(struct arguments *a, unsigned takes, const char *path,
-                struct from_report *out)
+static int load_report(struct arguments *a, unsigned takes, const char *path,
+                       struct from_report *out)
 {
     const bool failed = a->failed || a->last_failed;
     struct report_kept kept;
@@ -253,15 +255,16 @@ int from_report(struct arguments *a, unsigned takes, struct from_report *out)
 
     *out = (struct from_report){.words = NULL};
     if (a->failed && !a->from) {
-        return refuse("--failed", "of which report? see: --from");
+        return refuse_report("--failed", "of which report? see: --from");
     }
     if (a->last_failed && !a->report) {
-        return refuse("--last-failed", "it is of the run that wrote --report");
+        return refuse_report("--last-failed",
+                             "it is of the run that wrote --report");
     }
     if (!path || (a->last_failed && access(path, F_OK) != 0)) {
         return 0;
     }
-    code = load(a, takes, path, out);
+    code = load_report(a, takes, path, out);
     if (code == 0 && out->cases.n > 0) {
         a->among = &out->cases;
     } else if (code == 0 && !a->last_failed) {

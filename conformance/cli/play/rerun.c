@@ -220,7 +220,7 @@ int rerun_keep(const struct arguments *a, const char *engine,
 }
 
 /* Each member is a known option with a text; false: it is something else. */
-static bool take(const json_t *o, struct values *v)
+static bool take_options(const json_t *o, struct values *v)
 {
     if (json_integer_value(json_object_get(o, "version")) != VERSION) {
         return false;
@@ -245,6 +245,6 @@ void rerun_find(const char *records, char text[RERUN_BYTES])
 
     path_of(records, path);
     o = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
-    print(take(o, &v) ? &v : &none, text);
+    print(take_options(o, &v) ? &v : &none, text);
     json_decref(o);
 }

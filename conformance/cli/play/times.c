@@ -29,8 +29,8 @@ struct times_span times_now(void)
                                    of_processes(RUSAGE_CHILDREN)};
 }
 
-static void add(struct times *t, const char *what, const char *engine,
-                struct times_span took)
+static void add_row(struct times *t, const char *what, const char *engine,
+                    struct times_span took)
 {
     const uint32_t most = sizeof(t->row) / sizeof(t->row[0]);
 
@@ -47,17 +47,17 @@ void times_note(struct times *t, const char *what, const char *engine,
 {
     const struct times_span now = times_now();
 
-    add(t, what, engine,
-        (struct times_span){now.wall - since.wall,
-                            now.processor - since.processor});
+    add_row(t, what, engine,
+            (struct times_span){now.wall - since.wall,
+                                now.processor - since.processor});
 }
 
 void times_note_launch(struct times *t, const char *engine, double seconds)
 {
-    add(t, "  of it launch", engine, (struct times_span){seconds, -1});
+    add_row(t, "  of it launch", engine, (struct times_span){seconds, -1});
 }
 
-static void put(const char *what, double wall, double processor)
+static void put_row(const char *what, double wall, double processor)
 {
     printf("%-28s", what);
     for (int i = 0; i < 2; i++) {
@@ -100,10 +100,10 @@ static void put_families(const struct judge_result *r)
         }
         snprintf(what, sizeof(what), "  %.*s", (int)family_length(r, q),
                  r->requirement[q]->id);
-        put(what, -1, seconds);
+        put_row(what, -1, seconds);
         known += seconds;
     }
-    put("  records and oracle", -1, r->seconds_in_all - known);
+    put_row("  records and oracle", -1, r->seconds_in_all - known);
 }
 
 void times_print(const struct times *t, const struct evaluate_result *results,
@@ -117,19 +117,20 @@ void times_print(const struct times *t, const struct evaluate_result *results,
     for (uint32_t i = 0; i < t->n; i++) {
         const struct times_row *row = &t->row[i];
 
-        put(row->what, row->took.wall, row->took.processor);
+        put_row(row->what, row->took.wall, row->took.processor);
         if (row->took.processor >= 0) { /* else a part of another row */
             left.wall -= row->took.wall;
             left.processor -= row->took.processor;
         }
     }
-    put("the rest", left.wall, left.processor);
-    put("all", now.wall - t->began.wall, now.processor - t->began.processor);
+    put_row("the rest", left.wall, left.processor);
+    put_row("all", now.wall - t->began.wall,
+            now.processor - t->began.processor);
     for (uint32_t i = 0; i < n; i++) {
         if (results[i].judged) {
             printf("\nthe judge, %s\n", results[i].r.engine);
             put_families(&results[i].r);
-            put("  all", -1, results[i].r.seconds_in_all);
+            put_row("  all", -1, results[i].r.seconds_in_all);
         }
     }
 }

@@ -115,7 +115,8 @@ static bool keep_what_is_played(const struct script *drawn,
 }
 
 /* What is left for the engine of the script of a seed goes into the batch. */
-static void add(struct batch *b, uint64_t seed, const char *const *claims)
+static void add_script(struct batch *b, uint64_t seed,
+                       const char *const *claims)
 {
     const uint32_t n = b->cases.n;
     struct fsdp_error error = {0};
@@ -146,7 +147,7 @@ static int fill(struct batch *b, uint64_t first, uint32_t n)
     split_claims(text, claims);
     b->cases = (struct case_list){calloc(n, sizeof(*b->cases.c)), 0};
     for (uint32_t i = 0; i < n && b->cases.c && b->e->plays; i++) {
-        add(b, first + i, claims);
+        add_script(b, first + i, claims);
     }
     return b->cases.c ? FSDP_OK : FSDP_ERR_NOMEM;
 }
@@ -228,7 +229,7 @@ static void note_failure(struct batch *b, uint32_t c, uint32_t q)
     script_release(&drawn);
 }
 
-static void note(struct batch *b)
+static void note_outcomes(struct batch *b)
 {
     struct drawn_engine *e = b->e;
 
@@ -275,7 +276,7 @@ static int judge_all(struct drawn *d, struct batch *batch, const char *records,
         if (b->has_thread) {
             pthread_join(b->thread, NULL);
         }
-        note(b);
+        note_outcomes(b);
         if (status == FSDP_OK && b->status != FSDP_OK) {
             status = b->status;
             *error = b->error;

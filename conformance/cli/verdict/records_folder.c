@@ -256,7 +256,7 @@ static bool is_common(const char *name)
     return strcmp(name, "baseline") == 0 || strcmp(name, "job") == 0;
 }
 
-static int refuse(const char *what, const char *which)
+static int refuse_folder(const char *what, const char *which)
 {
     fprintf(stderr, "fsdp-cts: %s: %.200s\n", what, which);
     return EXIT_USAGE;
@@ -336,15 +336,16 @@ static int check_form(const char *records, uint32_t n)
     struct engine_folders found;
 
     if (n > 1 && has_cases(records)) {
-        return refuse("this folder has the records of one engine; take "
-                      "another for several",
-                      records);
+        return refuse_folder("this folder has the records of one engine; take "
+                             "another for several",
+                             records);
     }
     if (n == 1 && engine_folders_find(records, &found) == FSDP_OK &&
         found.of[0].name[0] != '\0') {
-        return refuse("this folder has the records of several engines; take "
-                      "another for one",
-                      records);
+        return refuse_folder(
+            "this folder has the records of several engines; take "
+            "another for one",
+            records);
     }
     return 0;
 }
@@ -366,12 +367,12 @@ int engine_folders_make(const struct name_list *engines, const char *records,
         }
         for (uint32_t k = 0; k < i; k++) {
             if (strcmp(out->of[k].name, f->name) == 0) {
-                return refuse("two engines of one name", f->name);
+                return refuse_folder("two engines of one name", f->name);
             }
         }
         if (is_common(f->name) || f->name[0] == '\0' || f->name[0] == '.') {
-            return refuse("beside others no engine may be called so",
-                          f->engine);
+            return refuse_folder("beside others no engine may be called so",
+                                 f->engine);
         }
     }
     if (check_form(records, engines->n)) {
@@ -383,7 +384,7 @@ int engine_folders_make(const struct name_list *engines, const char *records,
         name_of(f->engine, name);
         snprintf(f->records, sizeof(f->records), "%.1100s/%s", records, name);
         if (mkdir(f->records, 0777) != 0 && errno != EEXIST) {
-            return refuse(strerror(errno), f->records);
+            return refuse_folder(strerror(errno), f->records);
         }
     }
     return 0;

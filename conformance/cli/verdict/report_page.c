@@ -142,7 +142,7 @@ static int code_of(int status)
     return status == FSDP_ERR_IO ? EXIT_OUTPUT : EXIT_INCOMPLETE;
 }
 
-static int draw(const struct report_page *page, const char *folder)
+static int draw_pictures(const struct report_page *page, const char *folder)
 {
     struct fsdp_error error = {0};
     int status;
@@ -199,7 +199,7 @@ int report_page_write(const struct arguments *a,
                                  : complain(error.message, "", code_of(status));
     }
     if (!code && a->pictures) {
-        code = draw(&page, a->pictures);
+        code = draw_pictures(&page, a->pictures);
     }
     release(&s);
     return code;

@@ -72,8 +72,8 @@ static void read_rank(const struct record_rank *rank, struct figures *f)
     }
 }
 
-static struct figures look(struct judge_store *store, const struct text *text,
-                           const struct run_case *c)
+static struct figures look_up(struct judge_store *store,
+                              const struct text *text, const struct run_case *c)
 {
     struct figures f = {0};
     struct fsdp_error error = {0};
@@ -141,7 +141,7 @@ static void print_exercise(struct judge_store *store,
         for (uint32_t i = 0; i < e->cases->n && !f[w].known; i++) {
             const struct run_case *c = &e->cases->c[i];
             if (is_miniature(c, wraps[w]) && c->ranks == ranks) {
-                f[w] = look(store, e->text, c);
+                f[w] = look_up(store, e->text, c);
             }
         }
         if (!f[w].known) {
@@ -187,7 +187,7 @@ void textbook_print(const struct evaluate_input *e,
         if (!is_miniature(c, CASE_WRAP_LAYER) || (book && c->ranks != 4)) {
             continue;
         }
-        f = look(store, e->text, c);
+        f = look_up(store, e->text, c);
         if (f.known) {
             print_output(c, &f);
             print_exercise(store, e, c->ranks);

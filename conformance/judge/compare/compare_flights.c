@@ -116,11 +116,18 @@ static bool unpacks_several(const struct expect *e, uint32_t j, uint32_t unit)
            opening(e, j, e->units->n_units, unit) > 1;
 }
 
-/* Where the window before opens and nothing is computed until the unit's own
- * does, there is nothing to run beside. And an engine that runs ahead by so
- * many units has enough with those that open right before it, at one point. */
-bool flights_gather(const struct expect *e, const struct record_flight *x,
-                    bool backward, uint32_t *opens, uint32_t *meanwhile)
+/*
+ * An all-gather whose window is not the first of its phase: the position of
+ * the point that opens the window, and of the last point before it after which
+ * a module with parameters computes. `backward` chooses the phase. False:
+ * another collective, or nothing that could be computed meanwhile. Where the
+ * window before opens and nothing is computed until the unit's own does, there
+ * is nothing to run beside. And an engine that runs ahead by so many units has
+ * enough with those that open right before it, at one point.
+ */
+static bool flights_gather(const struct expect *e,
+                           const struct record_flight *x, bool backward,
+                           uint32_t *opens, uint32_t *meanwhile)
 {
     const struct fsdp_sequence *q = sequence_of(e);
     struct spot s;

@@ -20,14 +20,6 @@ bool flights_each(const struct expect *e, const struct record *r,
                                 struct finding *f),
                   struct finding *f);
 
-/*
- * An all-gather whose window is not the first of its phase: the position of
- * the point that opens the window, and of the last point before it after which
- * a module with parameters computes. `backward` chooses the phase. False:
- * another collective, or nothing that could be computed meanwhile.
- */
-bool flights_gather(const struct expect *e, const struct record_flight *x,
-                    bool backward, uint32_t *opens, uint32_t *meanwhile);
 /* A reduction, and the next point after which a module with parameters
  * computes a backward in the same microbatch, unless by then more reductions
  * were given out than may be in flight. */

@@ -61,8 +61,8 @@ double plot_y(const struct plot *p, double value)
            (PLOT_BOTTOM - PLOT_TOP) * (value - p->low) / (p->high - p->low);
 }
 
-const char *plot_value(const struct plot *p, double value,
-                       char out[PAGE_NUMBER_BYTES])
+static const char *plot_value(const struct plot *p, double value,
+                              char out[PAGE_NUMBER_BYTES])
 {
     return p->bytes ? page_bytes(value, out) : page_number(value, out);
 }

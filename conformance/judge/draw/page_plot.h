@@ -32,8 +32,6 @@ void plot_range(struct plot *p, double low, double high, bool from_zero);
 double plot_step(const struct plot *p); /* between lines */
 double plot_x(const struct plot *p, double i);
 double plot_y(const struct plot *p, double value);
-const char *plot_value(const struct plot *p, double value,
-                       char out[PAGE_NUMBER_BYTES]);
 /* <figure>, its caption and <svg> with title and description; id is unlike that
  * of any other plot of the page. */
 void plot_open(FILE *f, uint32_t id, const char *title,

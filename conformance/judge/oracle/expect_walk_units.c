@@ -13,8 +13,8 @@ enum {
     LINE = 64 /* bytes: storage is aligned to it */
 };
 
-static void tell(const struct walk *w, uint32_t kind, uint64_t bytes,
-                 bool lives)
+static void tell_live(const struct walk *w, uint32_t kind, uint64_t bytes,
+                      bool lives)
 {
     if (w->watch && w->watch->live && bytes > 0) {
         w->watch->live(w->watch->context, kind, bytes, lives);
@@ -109,7 +109,7 @@ void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
     uint64_t engine = 0;
     uint64_t storage = 0;
 
-    tell(w, kind, bytes, true);
+    tell_live(w, kind, bytes, true);
     w->live[kind] += bytes;
     w->stored[kind] += expect_walk_in_lines(bytes);
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
@@ -133,7 +133,7 @@ void expect_walk_shrink(struct walk *w, uint32_t kind, uint32_t dtype,
 
     assert(w->live[kind] >= bytes &&
            w->stored[kind] >= expect_walk_in_lines(bytes));
-    tell(w, kind, bytes, false);
+    tell_live(w, kind, bytes, false);
     w->live[kind] -= bytes;
     w->stored[kind] -= expect_walk_in_lines(bytes);
 }
@@ -141,7 +141,7 @@ void expect_walk_shrink(struct walk *w, uint32_t kind, uint32_t dtype,
 /* Everything of this kind is dead. */
 static void clear(struct walk *w, uint32_t kind)
 {
-    tell(w, kind, w->live[kind], false);
+    tell_live(w, kind, w->live[kind], false);
     w->live[kind] = 0;
     w->stored[kind] = 0;
 }

@@ -133,8 +133,8 @@ static int put_rank(const struct picture *p, uint32_t rank)
     return FSDP_OK;
 }
 
-static int draw(FILE *f, const struct expect *e, const struct record *r,
-                bool inside, struct fsdp_error *error)
+static int draw_step(FILE *f, const struct expect *e, const struct record *r,
+                     bool inside, struct fsdp_error *error)
 {
     const char *const legend[] = {"gather",
                                   "all-gather: the unit becomes whole",
@@ -178,11 +178,11 @@ static int draw(FILE *f, const struct expect *e, const struct record *r,
 int picture_step(FILE *f, const struct expect *e, const struct record *r,
                  struct fsdp_error *error)
 {
-    return draw(f, e, r, false, error);
+    return draw_step(f, e, r, false, error);
 }
 
 int picture_step_inside(FILE *f, const struct expect *e, const struct record *r,
                         struct fsdp_error *error)
 {
-    return draw(f, e, r, true, error);
+    return draw_step(f, e, r, true, error);
 }

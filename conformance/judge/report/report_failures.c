@@ -199,7 +199,7 @@ struct different {
 };
 
 /* Every requirement once before any twice; causes first. */
-static int compare(const void *a, const void *b)
+static int compare_different(const void *a, const void *b)
 {
     const struct different *x = a;
     const struct different *y = b;
@@ -234,7 +234,7 @@ static struct different *list_different(const struct judge_result *r,
         }
     }
     if (list) {
-        qsort(list, *n, sizeof(*list), compare);
+        qsort(list, *n, sizeof(*list), compare_different);
     }
     return list;
 }

@@ -30,7 +30,8 @@ static const struct {
                              [CHANGE_MENDED] = {"better", "is right again"},
                              [CHANGE_OPEN] = {"open", "no longer passes"}};
 
-uint32_t html_case_then(const struct html *h, uint32_t part, uint32_t c)
+/* The index that a case had in the report of then, or JUDGE_NONE. */
+static uint32_t html_case_then(const struct html *h, uint32_t part, uint32_t c)
 {
     const struct judge_result *then = h->against ? h->against[part] : NULL;
     const char *id = h->part[part].result->cases[c].id;

@@ -141,7 +141,7 @@ static void legend(const struct html *h, const struct lanes *l)
     (void)fputs("</ul>", h->f);
 }
 
-static void draw(struct html *h, struct lanes *l)
+static void draw_lanes(struct html *h, struct lanes *l)
 {
     const bool strict = compare_case_strict(&l->v->expect);
     const uint32_t n = l->want->n > l->got->n ? l->want->n : l->got->n;
@@ -180,6 +180,6 @@ void html_collectives(struct html *h, const struct html_view *v)
     }
     choose(&l);
     if (l.got && l.got->n + l.want->n > 0) {
-        draw(h, &l);
+        draw_lanes(h, &l);
     }
 }

@@ -20,7 +20,7 @@ struct curve {
     float got[LOSSES_MOST], want[LOSSES_MOST];
 };
 
-static void load(const struct html_view *v, struct curve *c)
+static void load_curve(const struct html_view *v, struct curve *c)
 {
     const struct expect *e = &v->expect;
 
@@ -110,7 +110,7 @@ static void say(const struct curve *c, uint32_t each, char *words, size_t bytes)
     }
 }
 
-static void draw(struct html *h, struct curve *c, uint32_t each)
+static void draw_curve(struct html *h, struct curve *c, uint32_t each)
 {
     char words[160];
 
@@ -140,11 +140,11 @@ void html_curve(struct html *h, const struct html_view *v)
 
     if (c && v->expect.baseline) {
         c->p.f = h->f;
-        load(v, c);
+        load_curve(v, c);
         if (c->n > 0) {
             c->p.n = c->n;
             range(c);
-            draw(h, c, case_losses_a_step(&v->c->c));
+            draw_curve(h, c, case_losses_a_step(&v->c->c));
         }
     }
     free(c);

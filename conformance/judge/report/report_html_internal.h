@@ -76,10 +76,8 @@ void html_draw_memory(struct html *h, uint32_t part, uint32_t c);
 void html_show_records(struct html *h, uint32_t part, uint32_t c);
 
 /* report_html_against.c: what has changed since an earlier run, if there is one
- * (NOMEM). The index that a case had in it, or JUDGE_NONE; and whether q began
- * to fail in the case since. */
+ * (NOMEM). And whether q began to fail in the case since. */
 int html_against(struct html *h);
-uint32_t html_case_then(const struct html *h, uint32_t part, uint32_t c);
 bool html_is_new_failure(const struct html *h, uint32_t part, uint32_t c,
                          uint32_t q);
 

@@ -205,7 +205,7 @@ static void draw_columns(const struct kills *k)
     }
 }
 
-static void draw(const struct kills *k)
+static void draw_kills(const struct kills *k)
 {
     const uint32_t width = IDS + 6 + COLUMN * k->n_columns + 4;
     const uint32_t height = TOP + ROW * k->n_rows + 2;
@@ -262,7 +262,7 @@ static void section(struct kills *k)
                   "them.</p>\n<details class=\"how\"><summary>%u wrong "
                   "engines, %u requirements, %u marks</summary>\n",
                   k->n_columns, k->n_rows, k->n);
-    draw(k);
+    draw_kills(k);
     list(k);
     (void)fputs("</details>\n", k->h->f);
 }

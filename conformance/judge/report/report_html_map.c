@@ -38,7 +38,8 @@ struct map {
     uint64_t off, seen; /* elements */
 };
 
-static void put(struct map *m, uint32_t row, uint64_t element, uint32_t what)
+static void put_cell(struct map *m, uint32_t row, uint64_t element,
+                     uint32_t what)
 {
     uint8_t *cell = &m->cell[row][element / m->each];
 
@@ -48,8 +49,8 @@ static void put(struct map *m, uint32_t row, uint64_t element, uint32_t what)
 }
 
 /* Pieces are of the part, whole ones of the parameter; `want` has all of it. */
-static void compare(struct map *m, uint32_t row, const float *got,
-                    const float *want, uint64_t first, uint64_t n)
+static void compare_part(struct map *m, uint32_t row, const float *got,
+                         const float *want, uint64_t first, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
         const uint32_t off =
@@ -57,10 +58,10 @@ static void compare(struct map *m, uint32_t row, const float *got,
 
         m->seen++;
         m->off += off != 0 ? 1 : 0;
-        put(m, row, first + i,
-            off == 0               ? CELL_EQUAL
-            : off >> LOW_BITS == 0 ? CELL_LOW
-                                   : CELL_HIGH);
+        put_cell(m, row, first + i,
+                 off == 0               ? CELL_EQUAL
+                 : off >> LOW_BITS == 0 ? CELL_LOW
+                                        : CELL_HIGH);
     }
 }
 
@@ -99,13 +100,13 @@ static bool row_of(struct map *m, uint32_t k)
         const struct record_tensor *t = &rank->tensor[i];
 
         if (t->first <= m->numel && t->n <= m->numel - t->first) {
-            compare(m, k, t->data, want, t->first, t->n);
+            compare_part(m, k, t->data, want, t->first, t->n);
         }
     }
     return n > 0;
 }
 
-static bool load(struct map *m)
+static bool load_map(struct map *m)
 {
     const struct fsdp_model *model = m->v->expect.model;
     bool any = false;
@@ -182,7 +183,7 @@ static void draw_this(const struct html *h, const struct map *m)
                   (long long)f->element);
 }
 
-static void draw(struct html *h, const struct map *m, const char *parameter)
+static void draw_map(struct html *h, const struct map *m, const char *parameter)
 {
     const uint32_t id = ++h->n_ids;
 
@@ -226,8 +227,8 @@ void html_map(struct html *h, const struct html_view *v)
         item = judge_item_at(r, v->index, q);
         m->v = v;
         m->f = &item->detail->finding;
-        if (m->f->stage && load(m)) {
-            draw(h, m, item->detail->parameter);
+        if (m->f->stage && load_map(m)) {
+            draw_map(h, m, item->detail->parameter);
         }
     }
     free(m);

@@ -30,7 +30,7 @@ static void release(struct ranks *s)
     free(s->same);
 }
 
-static void compare(struct ranks *s, uint32_t k)
+static void find_same(struct ranks *s, uint32_t k)
 {
     uint32_t first = 0;
 
@@ -41,7 +41,7 @@ static void compare(struct ranks *s, uint32_t k)
     s->same[k] = first;
 }
 
-static bool load(struct ranks *s, const struct html_view *v)
+static bool load_ranks(struct ranks *s, const struct html_view *v)
 {
     s->of = calloc((size_t)s->n + 1, sizeof(struct judge_figures *));
     s->same = calloc((size_t)s->n + 1, sizeof(*s->same));
@@ -55,7 +55,7 @@ static bool load(struct ranks *s, const struct html_view *v)
         if (!s->of[k] || judge_timeline(&v->expect, r, s->of[k]) != FSDP_OK) {
             return false;
         }
-        compare(s, k);
+        find_same(s, k);
     }
     return s->of && s->same;
 }
@@ -85,7 +85,7 @@ static uint32_t name_ranks(const struct ranks *s, uint32_t k,
     return n;
 }
 
-static void draw(const struct ranks *s, uint32_t k)
+static void draw_rank(const struct ranks *s, uint32_t k)
 {
     const struct judge_figures *f = s->of[k];
     char whose[NAMES_BYTES];
@@ -109,10 +109,10 @@ void html_ranks(struct html *h, const struct html_view *v)
     char whose[NAMES_BYTES];
     uint32_t drawn = 0;
 
-    if (load(&s, v)) {
+    if (load_ranks(&s, v)) {
         for (uint32_t k = 1; k < s.n; k++) {
             if (s.of[k] && s.same[k] == k && drawn++ < DRAWN_MOST) {
-                draw(&s, k);
+                draw_rank(&s, k);
             }
         }
         if (s.n > 1 && s.of[0] && name_ranks(&s, 0, whose) > 1) {

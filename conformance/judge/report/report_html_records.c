@@ -41,7 +41,7 @@ static void step(struct html *h, const struct html_view *v)
     free(text);
 }
 
-static void draw(struct html *h, const struct html_view *v)
+static void draw_record(struct html *h, const struct html_view *v)
 {
     html_curve(h, v);
     html_collectives(h, v);
@@ -106,7 +106,7 @@ void html_show_records(struct html *h, uint32_t part, uint32_t c)
                     h->f);
         return;
     }
-    if (html_look(h, part, c, draw, &error) == FSDP_ERR_IO) {
+    if (html_look(h, part, c, draw_record, &error) == FSDP_ERR_IO) {
         (void)fputs("<p class=\"dim\">Its record is not there", h->f);
         (void)fputs(error.message[0] != '\0' ? ": " : ".", h->f);
         page_escape(h->f, error.message);

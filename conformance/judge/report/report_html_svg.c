@@ -83,7 +83,7 @@ static int write_svg(const struct canvas *c, const char *name)
 }
 
 /* Has one figure drawn into memory, and writes what it is. */
-static void begin(struct html *h, struct canvas *c)
+static void begin_figure(struct html *h, struct canvas *c)
 {
     h->n_ids = 0;
     h->f = open_memstream(&c->text, &c->n);
@@ -120,7 +120,7 @@ int report_svg(const struct report_page *page, const char *folder,
     uint32_t q;
 
     (void)judge_first_cause(r, &c, &q);
-    begin(&h, &canvas);
+    begin_figure(&h, &canvas);
     if (canvas.status == FSDP_OK) {
         html_staircase(&h, r);
         finish(&h, &canvas, "levels");
@@ -128,7 +128,7 @@ int report_svg(const struct report_page *page, const char *folder,
     for (size_t i = 0; i <= sizeof(of_records) / sizeof(of_records[0]) &&
                        canvas.status == FSDP_OK && c < r->n_cases;
          i++) {
-        begin(&h, &canvas);
+        begin_figure(&h, &canvas);
         if (canvas.status == FSDP_OK && i == 0) {
             html_draw_memory(&h, 0, c);
         } else if (canvas.status == FSDP_OK && h.source) {

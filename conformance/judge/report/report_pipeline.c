@@ -22,7 +22,7 @@ struct failed {
     uint32_t c, q, cases;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_failed(const void *a, const void *b)
 {
     const struct failed *x = a;
     const struct failed *y = b;
@@ -56,7 +56,7 @@ static struct failed *list_failed(const struct judge_result *r, uint32_t *n)
         }
     }
     if (list) {
-        qsort(list, *n, sizeof(*list), compare);
+        qsort(list, *n, sizeof(*list), compare_failed);
     }
     return list;
 }

@@ -277,8 +277,8 @@ static bool take_case(struct report_reader *p, const json_t *line)
 }
 
 /* The part of the engine that a header begins. */
-static bool begin(struct report_reader *p, struct report_kept *out,
-                  const struct requirement *const *table)
+static bool begin_part(struct report_reader *p, struct report_kept *out,
+                       const struct requirement *const *table)
 {
     struct report_part_kept *more =
         realloc(out->part, ((size_t)out->n + 1) * sizeof(*more));
@@ -296,9 +296,9 @@ static bool begin(struct report_reader *p, struct report_kept *out,
     return true;
 }
 
-static bool take(struct report_reader *p, json_t *line,
-                 const struct requirement *const *table,
-                 struct report_kept *out)
+static bool take_line(struct report_reader *p, json_t *line,
+                      const struct requirement *const *table,
+                      struct report_kept *out)
 {
     const char *type = json_string_value(json_object_get(line, "type"));
 
@@ -307,7 +307,7 @@ static bool take(struct report_reader *p, json_t *line,
                                        "then cases and items, then a footer");
     }
     if (strcmp(type, "header") == 0) {
-        return begin(p, out, table) && take_header(p, line);
+        return begin_part(p, out, table) && take_header(p, line);
     }
     if (strcmp(type, "case") == 0) {
         return take_case(p, line);
@@ -366,7 +366,7 @@ int report_read(const char *text, size_t bytes, const char *file,
             continue;
         }
         v = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
-        good = json_is_object(v) ? take(&p, v, table, out)
+        good = json_is_object(v) ? take_line(&p, v, table, out)
                                  : report_reader_refuse(&p, "no JSON object");
         json_decref(v);
     }

@@ -28,8 +28,8 @@ struct listing {
 static _Thread_local struct listing *into;
 static _Thread_local size_t skip;
 
-static int note(const char *path, const struct stat *s, int type,
-                struct FTW *ftw)
+static int note_size(const char *path, const struct stat *s, int type,
+                     struct FTW *ftw)
 {
     (void)ftw;
     if (type == FTW_DNR || type == FTW_NS || into->n == MAX_FILES) {
@@ -58,7 +58,8 @@ static struct listing *list(const char *folder)
     if (l) {
         into = l;
         skip = strlen(folder);
-        if (nftw(folder, note, 16, FTW_PHYS) != 0 && l->status == FSDP_OK) {
+        if (nftw(folder, note_size, 16, FTW_PHYS) != 0 &&
+            l->status == FSDP_OK) {
             l->status = FSDP_ERR_IO;
         }
     }

@@ -161,7 +161,7 @@ static int watch_wire(struct driver *x)
 }
 
 /* What could not be looked at is not recorded: that is nobody's fault here. */
-static int look(struct driver *x, struct process_view *out)
+static int look_at_process(struct driver *x, struct process_view *out)
 {
     int why = x->d->look_at_process
                   ? process_look(out, x->d->limited ? PROCESS_DESCRIPTORS
@@ -184,7 +184,7 @@ static int note_process(struct driver *x, const struct process_view *before)
     struct record_memory *m = &x->out->memory;
     struct process_view after;
 
-    FSDP_TRY(look(x, &after));
+    FSDP_TRY(look_at_process(x, &after));
     if (!x->d->look_at_process) {
         return FSDP_OK;
     }
@@ -283,7 +283,7 @@ static int play_recorded(struct driver *x)
     }
     forget_peak(x);
     if (status == FSDP_OK) {
-        status = look(x, &before);
+        status = look_at_process(x, &before);
     }
     if (status == FSDP_OK) {
         status = play_script(x);

@@ -59,7 +59,6 @@ bool offer_number(const struct driver *x, uint32_t call, struct offer *o);
 void offer_tie_last(struct driver *x, struct offer *o);
 /* offer_model.c: the last parameter's unit is another; where there is one
  * alone, it stays. */
-void offer_move_last(struct driver *x, struct offer *o, uint32_t unit);
 void offer_move_to_another(struct driver *x, struct offer *o);
 
 #endif /* FSDP_CTS_OFFER_H */

@@ -66,8 +66,8 @@ static void shards_do_not_divide(struct driver *x, struct offer *o)
     o->extent[1]++;
 }
 
-/* The last one's: another unit, or none. */
-void offer_move_last(struct driver *x, struct offer *o, uint32_t unit)
+/* The last parameter's unit is another, or none. */
+static void offer_move_last(struct driver *x, struct offer *o, uint32_t unit)
 {
     o->unit_of[x->model->n_parameters - 1] = unit;
     o->units.unit_of_parameter = o->unit_of;

@@ -68,7 +68,7 @@ int play_buffers_left(struct driver *x)
     return FSDP_OK;
 }
 
-static int look(struct driver *x, uint32_t stage, uint32_t step)
+static int look_at_buffers(struct driver *x, uint32_t stage, uint32_t step)
 {
     for (uint32_t b = 0; b < x->model->n_buffers; b++) {
         struct fsdp_tensor t = {0};
@@ -90,14 +90,14 @@ int play_look_at_buffers(struct driver *x, uint32_t stage, uint32_t step)
     for (uint32_t r = 0; x->serial && r < x->d->c->ranks; r++) {
         x->env.rank = r;
         x->out = &all[r];
-        FSDP_TRY(look(x, stage, step));
+        FSDP_TRY(look_at_buffers(x, stage, step));
     }
     if (x->serial) {
         x->env.rank = 0;
         x->out = all;
         return FSDP_OK;
     }
-    return look(x, stage, step);
+    return look_at_buffers(x, stage, step);
 }
 
 /* ---- What is saved ------------------------------------------------------ */

@@ -299,8 +299,8 @@ int play_wait(struct driver *x, const struct script_action *a)
     return play_note_outside(x);
 }
 
-static int load(struct driver *x, const struct script_action *a,
-                const char *path)
+static int load_checkpoint(struct driver *x, const struct script_action *a,
+                           const char *path)
 {
     const struct fsdp_load how = {
         .size = sizeof(how), .lenient = 1, .directory = path};
@@ -321,7 +321,7 @@ int play_load(struct driver *x, const struct script_action *a)
 
     name_path(x, a->slot, path);
     recorder_watch_peak(x->recorder);
-    status = load(x, a, path);
+    status = load_checkpoint(x, a, path);
     above = recorder_watched_peak(x->recorder);
     FSDP_TRY(status);
     if (a->lenient && !x->serial) {

@@ -29,7 +29,7 @@ static struct span one_of(struct span s, uint64_t i)
     return (struct span){s.p + bytes_of(s, i), s.dtype, 1};
 }
 
-static int run(struct driver *x, uint32_t kind, struct span s, float f)
+static int run_edit(struct driver *x, uint32_t kind, struct span s, float f)
 {
     const struct fsdp_device *device = recorder_model_device(x->recorder);
     struct fsdp_op op = {.size = sizeof(op),
@@ -50,7 +50,7 @@ static int run(struct driver *x, uint32_t kind, struct span s, float f)
 
 static int fill(struct driver *x, struct span s, float f)
 {
-    return run(x, FSDP_OP_FILL, s, f);
+    return run_edit(x, FSDP_OP_FILL, s, f);
 }
 
 /* By powers of two that are no subnormal numbers themselves. */
@@ -61,10 +61,10 @@ static int times(struct driver *x, struct span s, int32_t exponent)
     };
 
     while (exponent < LEAST) {
-        FSDP_TRY(run(x, FSDP_OP_SCALE, s, ldexpf(1.0f, LEAST)));
+        FSDP_TRY(run_edit(x, FSDP_OP_SCALE, s, ldexpf(1.0f, LEAST)));
         exponent -= LEAST;
     }
-    return run(x, FSDP_OP_SCALE, s, ldexpf(1.0f, exponent));
+    return run_edit(x, FSDP_OP_SCALE, s, ldexpf(1.0f, exponent));
 }
 
 static int tie(struct driver *x, struct span s)

@@ -53,8 +53,8 @@ struct list {
     bool failed;
 };
 
-static void add(struct list *l, const char *before, const char *name,
-                const char *behind)
+static void add_name(struct list *l, const char *before, const char *name,
+                     const char *behind)
 {
     char *text;
 
@@ -65,7 +65,7 @@ static void add(struct list *l, const char *before, const char *name,
     l->name[l->n++] = text;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     char *const *left = a;
     char *const *right = b;
@@ -83,16 +83,16 @@ static void add_parameter(const struct driver *x, uint32_t p, uint32_t what,
         return;
     }
     if ((what & FSDP_SAVE_PARAMETERS) != 0) {
-        add(l, "", name, "");
+        add_name(l, "", name, "");
     }
     if ((x->flags[p] & FSDP_FROZEN) != 0 || (what & FSDP_SAVE_STATES) == 0) {
         return;
     }
     if (optimizer == FSDP_OPTIMIZER_MOMENTUM) {
-        add(l, "optim.state.", name, ".momentum_buffer");
+        add_name(l, "optim.state.", name, ".momentum_buffer");
     } else if (optimizer == FSDP_OPTIMIZER_ADAMW) {
-        add(l, "optim.state.", name, ".exp_avg");
-        add(l, "optim.state.", name, ".exp_avg_sq");
+        add_name(l, "optim.state.", name, ".exp_avg");
+        add_name(l, "optim.state.", name, ".exp_avg_sq");
     }
 }
 
@@ -129,11 +129,11 @@ static char *list_now(const struct driver *x, uint32_t what)
     for (uint32_t b = 0; l.name && b < m->n_buffers; b++) {
         if ((m->buffer_flags[b] & FSDP_NOT_PERSISTED) == 0 &&
             (what & FSDP_SAVE_BUFFERS) != 0) {
-            add(&l, "", m->buffer_name[b], "");
+            add_name(&l, "", m->buffer_name[b], "");
         }
     }
     if (l.name && !l.failed) {
-        qsort(l.name, l.n, sizeof(*l.name), compare);
+        qsort(l.name, l.n, sizeof(*l.name), compare_names);
         text = join(&l);
     }
     for (uint32_t i = 0; i < l.n; i++) {

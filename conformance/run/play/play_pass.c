@@ -251,8 +251,8 @@ static int cancel(struct driver *x)
     return FSDP_OK;
 }
 
-static int begin(struct driver *x, const struct script_action *a,
-                 uint32_t sequence)
+static int begin_pass(struct driver *x, const struct script_action *a,
+                      uint32_t sequence)
 {
     if (a->sync != SCRIPT_SYNC_UNSAID) {
         FSDP_TRY(
@@ -315,7 +315,7 @@ int play_pass(struct driver *x, const struct script_action *a)
         a->ending == SCRIPT_WHOLE ? q->n : script_place_in(a->until, q->n);
 
     FSDP_TRY(check_room(x, a));
-    FSDP_TRY(begin(x, a, sequence));
+    FSDP_TRY(begin_pass(x, a, sequence));
     FSDP_TRY(pass_points(x, a, q, n));
     if (a->ending != SCRIPT_WHOLE) {
         return a->ending == SCRIPT_CANCELLED ? cancel(x) : FSDP_OK;

@@ -62,8 +62,8 @@ static int make(struct driver *x, const struct script_action *a, float ***out)
 }
 
 /* What was given is as it was; MISMATCH: it is not. */
-static int compare(struct driver *x, const struct script_action *a,
-                   float *const *value)
+static int compare_given(struct driver *x, const struct script_action *a,
+                         float *const *value)
 {
     bool same = true;
 
@@ -82,7 +82,7 @@ static int compare(struct driver *x, const struct script_action *a,
 static int note_kept(struct driver *x, const struct script_action *a,
                      float *const *value)
 {
-    const int status = compare(x, a, value);
+    const int status = compare_given(x, a, value);
 
     if (status != FSDP_OK && status != FSDP_ERR_MISMATCH) {
         return status;

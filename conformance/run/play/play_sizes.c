@@ -15,7 +15,7 @@ enum {
     MORE = DRIVE_MORE
 };
 
-static int note(struct driver *x, bool good, const char *name)
+static int note_answer(struct driver *x, bool good, const char *name)
 {
     *x->env.error = (struct fsdp_error){0};
     return good ? FSDP_OK : drive_answer_number(x, name, 0);
@@ -49,8 +49,8 @@ int play_clip_sizes(struct driver *x)
     older.inverse_scale = -1.0f; /* no number that a caller may give */
     newer.known.size = sizeof(newer);
     memset(newer.more, 0xff, sizeof(newer.more));
-    FSDP_TRY(note(x, measures(x, &older, want), "size-clip-older"));
-    return note(x, measures(x, &newer.known, want), "size-clip-newer");
+    FSDP_TRY(note_answer(x, measures(x, &older, want), "size-clip-older"));
+    return note_answer(x, measures(x, &newer.known, want), "size-clip-newer");
 }
 
 static bool is_refused(int status)
@@ -84,7 +84,7 @@ int play_step_sizes(struct driver *x, struct fsdp_step *step)
     if (!is_refused(status)) {
         return status;
     }
-    FSDP_TRY(note(x, false, "size-step-newer"));
+    FSDP_TRY(note_answer(x, false, "size-step-newer"));
     return x->engine.step(x->sharded, step);
 }
 
@@ -203,7 +203,7 @@ int play_shard_sizes(struct driver *x, const struct fsdp_options *options)
                        usual > 1 ? x->units : &x->sized.units, options);
     }
     if (status == FSDP_OK && usual > 0) {
-        FSDP_TRY(note(x, false, name[older][usual - 1]));
+        FSDP_TRY(note_answer(x, false, name[older][usual - 1]));
     }
     return status;
 }
@@ -213,7 +213,7 @@ int play_shard_sizes(struct driver *x, const struct fsdp_options *options)
 /* A struct of another size was refused: the usual one is what counts. */
 static int other_than(struct driver *x, int usual, const char *name)
 {
-    return usual != FSDP_OK ? usual : note(x, false, name);
+    return usual != FSDP_OK ? usual : note_answer(x, false, name);
 }
 
 int play_save_sizes(struct driver *x, const struct fsdp_save *save)

@@ -27,7 +27,7 @@ enum {
 
 static int flags = -1; /* of clone; 0: not possible; -1: not asked yet */
 
-static bool put(const char *path, const char *text)
+static bool put_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     bool good =
@@ -47,9 +47,9 @@ static bool map_users(unsigned user, unsigned group)
 
     snprintf(users, sizeof(users), "%u %u 1", user, user);
     snprintf(groups, sizeof(groups), "%u %u 1", group, group);
-    return put("/proc/self/setgroups", "deny") &&
-           put("/proc/self/uid_map", users) &&
-           put("/proc/self/gid_map", groups);
+    return put_text("/proc/self/setgroups", "deny") &&
+           put_text("/proc/self/uid_map", users) &&
+           put_text("/proc/self/gid_map", groups);
 }
 
 /* The flags that a mount has, for who may not take them from it. */

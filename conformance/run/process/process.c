@@ -306,7 +306,8 @@ static void note_tables(struct process_state *s)
 }
 
 /* What is not asked for stays what it was. */
-static void note(struct process_state *s, enum process_depth depth, bool alone)
+static void note_process(struct process_state *s, enum process_depth depth,
+                         bool alone)
 {
     note_thread(s);
     if (alone) {
@@ -323,7 +324,7 @@ static void note(struct process_state *s, enum process_depth depth, bool alone)
 void process_state_note(struct process_state *out, bool alone)
 {
     memset(out, 0, sizeof(*out));
-    note(out, PROCESS_WHOLE, alone);
+    note_process(out, PROCESS_WHOLE, alone);
 }
 
 /* ---- What has changed -------------------------------------------------- */
@@ -424,7 +425,7 @@ enum process_found process_state_changed(struct process_state *s,
     struct process_state now = *s;
     enum process_found found = PROCESS_SAME;
 
-    note(&now, depth, alone);
+    note_process(&now, depth, alone);
     if (differs_always(&now, s, text) || differs_at_rest(&now, s, text)) {
         found = PROCESS_OTHER;
     } else if (differs_in_tables(&now, s, text)) {

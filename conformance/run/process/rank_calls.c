@@ -218,31 +218,31 @@ struct program {
     unsigned short n;
 };
 
-static void add(struct program *p, uint16_t code, uint8_t yes, uint8_t no,
-                uint32_t k)
+static void add_filter(struct program *p, uint16_t code, uint8_t yes,
+                       uint8_t no, uint32_t k)
 {
     p->step[p->n++] = (struct sock_filter){code, yes, no, k};
 }
 
-static void load(struct program *p, size_t offset)
+static void add_load(struct program *p, size_t offset)
 {
-    add(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
+    add_filter(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
 }
 
 static void answer(struct program *p, uint32_t with)
 {
-    add(p, BPF_RET | BPF_K, 0, 0, with);
+    add_filter(p, BPF_RET | BPF_K, 0, 0, with);
 }
 
 /* The lower half of an argument, where nothing else counts for the kernel. */
 static void load_argument(struct program *p, size_t i)
 {
-    load(p, offsetof(struct seccomp_data, args) + 8 * i);
+    add_load(p, offsetof(struct seccomp_data, args) + 8 * i);
 }
 
 static void is_equal(struct program *p, uint8_t yes, uint8_t no, uint32_t k)
 {
-    add(p, BPF_JMP | BPF_JEQ | BPF_K, yes, no, k);
+    add_filter(p, BPF_JMP | BPF_JEQ | BPF_K, yes, no, k);
 }
 
 /* The next step is skipped where argument 1 is none of these. */
@@ -264,11 +264,11 @@ static void add_call(struct program *p, const struct call *call, uint32_t with)
     switch (call->when) {
     case UNLESS_THREAD:
         load_argument(p, 0);
-        add(p, BPF_JMP | BPF_JSET | BPF_K, 1, 0, CLONE_THREAD);
+        add_filter(p, BPF_JMP | BPF_JSET | BPF_K, 1, 0, CLONE_THREAD);
         break;
     case UNLESS_PRIVATE:
         load_argument(p, 3);
-        add(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, 0x0f);
+        add_filter(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, 0x0f);
         is_equal(p, 1, 0, MAP_PRIVATE);
         break;
     case UNLESS_SELF_OR_ZERO:
@@ -304,12 +304,12 @@ static void add_call(struct program *p, const struct call *call, uint32_t with)
 static void make(struct program *p)
 {
     p->n = 0;
-    load(p, offsetof(struct seccomp_data, arch));
+    add_load(p, offsetof(struct seccomp_data, arch));
     is_equal(p, 1, 0, (uint32_t)OWN_KIND);
     answer(p, SECCOMP_RET_USER_NOTIF);
-    load(p, offsetof(struct seccomp_data, nr));
+    add_load(p, offsetof(struct seccomp_data, nr));
 #if defined(__x86_64__)
-    add(p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000); /* x32 */
+    add_filter(p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000); /* x32 */
     answer(p, SECCOMP_RET_USER_NOTIF);
 #endif
     /* Its flags lie behind a pointer; the C library then calls clone. */

@@ -40,7 +40,7 @@ static _Thread_local struct {
     bool skipped;
 } my;
 
-static void note(const char *call, const char *what)
+static void note_change(const char *call, const char *what)
 {
     struct record_change *c = &my.out->change[my.out->n_changes];
 
@@ -67,7 +67,7 @@ static void say_since(char text[PROCESS_STATE_TEXT])
 
 /* The record is written by a name that may be relative: where the working
  * folder is another one now, back. */
-static void look(const char *call, enum process_depth how)
+static void look_after(const char *call, enum process_depth how)
 {
     char folder[PROCESS_STATE_FOLDER];
     char text[PROCESS_STATE_TEXT];
@@ -82,7 +82,7 @@ static void look(const char *call, enum process_depth how)
         say_since(text);
     }
     if (found != PROCESS_SAME) {
-        note(call, text);
+        note_change(call, text);
     }
     if (folder[0] && strcmp(folder, my.state.folder) != 0 &&
         chdir(folder) == 0) {
@@ -106,13 +106,13 @@ void call_guard_begin(struct record_rank *out, const char *loading, bool alone)
     memset(my.calls, 0, sizeof(my.calls));
     process_state_note(&my.state, alone);
     if (loading[0]) {
-        note("load", loading);
+        note_change("load", loading);
     }
 }
 
 void call_guard_look(const char *call)
 {
-    look(call, PROCESS_WHOLE);
+    look_after(call, PROCESS_WHOLE);
 }
 
 void call_guard_step(uint32_t step)
@@ -133,13 +133,14 @@ static enum process_depth how_at(size_t offset, bool at_rest)
 /* ---- The functions ----------------------------------------------------- */
 
 /* NAME(...) of the engine, and a look at what it may have changed. */
-#define GUARDED(name, at_rest, parameters, arguments)                     \
-    static int guarded_##name parameters                                  \
-    {                                                                     \
-        const int status = my.engine.name arguments;                      \
-                                                                          \
-        look(#name, how_at(offsetof(struct fsdp_engine, name), at_rest)); \
-        return status;                                                    \
+#define GUARDED(name, at_rest, parameters, arguments)                    \
+    static int guarded_##name parameters                                 \
+    {                                                                    \
+        const int status = my.engine.name arguments;                     \
+                                                                         \
+        look_after(#name,                                                \
+                   how_at(offsetof(struct fsdp_engine, name), at_rest)); \
+        return status;                                                   \
     }
 
 GUARDED(shard, true,
@@ -208,7 +209,7 @@ GUARDED(send_values, true,
 static void guarded_destroy(struct fsdp_sharded *s)
 {
     my.engine.destroy(s);
-    look("destroy", PROCESS_WHOLE);
+    look_after("destroy", PROCESS_WHOLE);
 }
 
 void call_guard_wrap(struct fsdp_engine *e)

@@ -51,7 +51,7 @@ static void drain(struct crossing *c)
     c->pending = 0;
 }
 
-static void put(struct crossing *c, const void *from, uint64_t n)
+static void put_bytes(struct crossing *c, const void *from, uint64_t n)
 {
     const char *at = from;
 
@@ -76,15 +76,15 @@ static void put_all(struct crossing *c, const struct crossing_head *head,
     char all[SHORT];
 
     if (sizeof(*head) + bytes > sizeof(all)) {
-        put(c, head, sizeof(*head));
-        put(c, p, bytes);
+        put_bytes(c, head, sizeof(*head));
+        put_bytes(c, p, bytes);
         return;
     }
     memcpy(all, head, sizeof(*head));
     if (bytes > 0) {
         memcpy(all + sizeof(*head), p, bytes);
     }
-    put(c, all, sizeof(*head) + bytes);
+    put_bytes(c, all, sizeof(*head) + bytes);
 }
 
 static void put_head(struct crossing *c, uint32_t kind, uint32_t list,
@@ -123,7 +123,7 @@ void crossing_tensor(struct crossing *c, const struct record_tensor *t)
 {
     put_all(c, &(struct crossing_head){CROSSING_TENSOR, 0, t->n}, t,
             sizeof(*t));
-    put(c, t->data, t->n * sizeof(*t->data));
+    put_bytes(c, t->data, t->n * sizeof(*t->data));
 }
 
 static void cross_list(struct crossing *c, const struct record_rank *r,
@@ -161,7 +161,7 @@ bool crossing_end(struct crossing *c, const struct record_rank *r,
 {
     crossing_lists(c, r);
     put_head(c, CROSSING_END, 0, 1);
-    put(c, r, sizeof(*r));
+    put_bytes(c, r, sizeof(*r));
     drain(c);
     return !c->broken && rank_line_ask(c->line, RANK_LINE_WRITE, 0) &&
            whole_read(c->line, error, sizeof(*error));

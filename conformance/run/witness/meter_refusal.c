@@ -10,12 +10,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static int refuse(const struct meter *m, const char *where, const char *format,
-                  ...) __attribute__((format(printf, 3, 4)));
+static int refuse_call(const struct meter *m, const char *where,
+                       const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The first writer wins. */
-static int refuse(const struct meter *m, const char *where, const char *format,
-                  ...)
+static int refuse_call(const struct meter *m, const char *where,
+                       const char *format, ...)
 {
     struct fsdp_error *e = m->env ? m->env->error : NULL;
     va_list list;
@@ -90,10 +91,10 @@ int refusal_of_operator_ranges(const struct meter *m, bool is_model,
         return FSDP_OK;
     }
     operator_words(is_model, op, words);
-    return refuse(m, "device",
-                  "%s: %s[%" PRIu32 "], %" PRIu64 " bytes, ends %" PRIu64
-                  " bytes beyond its allocation",
-                  words, side, k, bytes, over);
+    return refuse_call(m, "device",
+                       "%s: %s[%" PRIu32 "], %" PRIu64 " bytes, ends %" PRIu64
+                       " bytes beyond its allocation",
+                       words, side, k, bytes, over);
 }
 
 int refusal_of_copy_ranges(const struct meter *m, bool is_model, const void *to,
@@ -106,10 +107,10 @@ int refusal_of_copy_ranges(const struct meter *m, bool is_model, const void *to,
         over = beyond(m, from, bytes);
         side = "from";
     }
-    return over ? refuse(m, "device",
-                         "%scopy of %" PRIu64 " bytes: '%s' ends %" PRIu64
-                         " bytes beyond its allocation",
-                         is_model ? "the model's " : "", bytes, side, over)
+    return over ? refuse_call(m, "device",
+                              "%scopy of %" PRIu64 " bytes: '%s' ends %" PRIu64
+                              " bytes beyond its allocation",
+                              is_model ? "the model's " : "", bytes, side, over)
                 : FSDP_OK;
 }
 
@@ -149,18 +150,19 @@ int refusal_of_collective(const struct meter *m, uint32_t extent,
         return FSDP_OK;
     }
     if (!c->out || (!c->in && c->kind != FSDP_BROADCAST)) {
-        return refuse(
+        return refuse_call(
             m, "comm", "%s of unit %" PRId32 ", n %" PRIu64 ": '%s' is NULL",
             name_of(c), (int32_t)c->unit, c->n, c->out ? "in" : "out");
     }
     over = beyond(m, c->in, in);
     is_in = over > 0;
     over = over ? over : beyond(m, c->out, out);
-    return over ? refuse(m, "comm",
-                         "%s of unit %" PRId32 ", n %" PRIu64 ": '%s', %" PRIu64
-                         " bytes, ends %" PRIu64 " bytes beyond its allocation",
-                         name_of(c), (int32_t)c->unit, c->n,
-                         is_in ? "in" : "out", is_in ? in : out, over)
+    return over ? refuse_call(m, "comm",
+                              "%s of unit %" PRId32 ", n %" PRIu64
+                              ": '%s', %" PRIu64 " bytes, ends %" PRIu64
+                              " bytes beyond its allocation",
+                              name_of(c), (int32_t)c->unit, c->n,
+                              is_in ? "in" : "out", is_in ? in : out, over)
                 : FSDP_OK;
 }
 
@@ -229,9 +231,10 @@ static void shape_words(const struct fsdp_op *op, char *out, size_t room)
 void refusal_of_copy(const struct meter *m, bool is_model, const void *to,
                      const void *from, uint64_t bytes)
 {
-    (void)refuse(m, "device", "%scopy of %" PRIu64 " bytes%s%s",
-                 is_model ? "the model's " : "", bytes,
-                 to ? "" : ": 'to' is NULL", from ? "" : ": 'from' is NULL");
+    (void)refuse_call(m, "device", "%scopy of %" PRIu64 " bytes%s%s",
+                      is_model ? "the model's " : "", bytes,
+                      to ? "" : ": 'to' is NULL",
+                      from ? "" : ": 'from' is NULL");
 }
 
 void refusal_by_device(const struct meter *m, bool is_model,
@@ -243,15 +246,16 @@ void refusal_by_device(const struct meter *m, bool is_model,
 
     operator_words(is_model, op, words);
     if (op->n_in > FSDP_OP_MAX_IN || op->n_out > FSDP_OP_MAX_OUT) {
-        (void)refuse(m, "device", "%s: more ranges than an operator has",
-                     words);
+        (void)refuse_call(m, "device", "%s: more ranges than an operator has",
+                          words);
         return;
     }
     shape_words(op, shape, sizeof(shape));
     if (place_words(op, place, sizeof(place))) {
-        (void)refuse(m, "device", "%s is not as op.h has it: %s (%s)", words,
-                     place, shape);
+        (void)refuse_call(m, "device", "%s is not as op.h has it: %s (%s)",
+                          words, place, shape);
     } else {
-        (void)refuse(m, "device", "%s is not as op.h has it: %s", words, shape);
+        (void)refuse_call(m, "device", "%s is not as op.h has it: %s", words,
+                          shape);
     }
 }

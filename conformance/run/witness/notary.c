@@ -108,7 +108,7 @@ static void take_rank(struct listeners *all, const struct handed *by,
 }
 
 /* Of a world of which nothing has been heard yet. */
-static void begin(struct listeners *all, const struct told *task)
+static void begin_world(struct listeners *all, const struct told *task)
 {
     struct told *const t = &all->task;
 
@@ -156,7 +156,7 @@ static bool report(struct listeners *all)
 
 /* A rank hands over its descriptors, or the worker has a word. False: neither
  * will any more. */
-static bool take(struct listeners *all)
+static bool take_word(struct listeners *all)
 {
     union {
         struct handed by;
@@ -180,7 +180,7 @@ static bool take(struct listeners *all)
     } else if (said.told.is_report != 0) {
         return report(all);
     } else {
-        begin(all, &said.told);
+        begin_world(all, &said.told);
     }
     return true;
 }
@@ -281,7 +281,7 @@ static void listen_to_all(struct listeners *all, int hand)
             hear(all, i);
         }
         if (all->hand[0].revents != 0) {
-            open = take(all);
+            open = take_word(all);
         }
     }
 }
@@ -307,7 +307,7 @@ static void close_both(int two[2])
     close(two[1]);
 }
 
-static bool tell(const struct notary *n, const struct told *what)
+static bool tell_notary(const struct notary *n, const struct told *what)
 {
     ssize_t sent;
 
@@ -332,7 +332,7 @@ bool notary_go_on(struct notary *n, const struct notary_task *task)
                        "%s", task->folders[what.n_folders]);
         what.n_folders++;
     }
-    return n->pid != 0 && tell(n, &what);
+    return n->pid != 0 && tell_notary(n, &what);
 }
 
 bool notary_start(struct notary *n, const struct notary_task *task)
@@ -441,7 +441,7 @@ bool notary_report(struct notary *n, struct notary_notes *notes,
     if (n->pid == 0) {
         return false;
     }
-    if (!tell(n, &what) || !whole_read(n->words, &said, sizeof(said)) ||
+    if (!tell_notary(n, &what) || !whole_read(n->words, &said, sizeof(said)) ||
         said.n > RECORD_REFUSALS || said.n_ranks > NOTARY_RANKS ||
         !whole_read(n->words, notes->weight,
                     said.n_ranks * sizeof(*notes->weight)) ||

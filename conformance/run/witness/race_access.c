@@ -177,8 +177,8 @@ static void sweep(struct race *r)
     r->sweep_at = n < 512 ? 1024 : 2 * n;
 }
 
-static struct now begin(struct race *r, struct fsdp_stream *stream,
-                        uint32_t what, uint32_t unit)
+static struct now begin_access(struct race *r, struct fsdp_stream *stream,
+                               uint32_t what, uint32_t unit)
 {
     struct now now = {.r = r,
                       .stream = RACE_HOST,
@@ -210,8 +210,8 @@ static struct now begin(struct race *r, struct fsdp_stream *stream,
 }
 
 /* At most one race for an access and a map: the first is enough. */
-static bool compare(const struct now *now, const struct race_map *map,
-                    uintptr_t lo, uintptr_t hi)
+static bool find_race(const struct now *now, const struct race_map *map,
+                      uintptr_t lo, uintptr_t hi)
 {
     for (uint32_t i = race_map_find(map, lo);
          i < map->n && map->range[i].lo < hi; i++) {
@@ -224,8 +224,8 @@ static bool compare(const struct now *now, const struct race_map *map,
     return true;
 }
 
-static void put(const struct now *now, struct race_map *map, uintptr_t lo,
-                uintptr_t hi)
+static void put_access(const struct now *now, struct race_map *map,
+                       uintptr_t lo, uintptr_t hi)
 {
     if (!race_map_put(map, lo, hi, &now->access)) {
         now->r->out_of_memory = true;
@@ -240,9 +240,9 @@ static void reads(const struct now *now, const void *p, uint64_t bytes)
     if (!p || bytes == 0 || bytes > UINTPTR_MAX - lo || r->found.unfollowed) {
         return;
     }
-    (void)compare(now, &r->written, lo, lo + bytes);
+    (void)find_race(now, &r->written, lo, lo + bytes);
     if (now->stream != RACE_HOST) {
-        put(now, &r->stream[now->stream].read, lo, lo + bytes);
+        put_access(now, &r->stream[now->stream].read, lo, lo + bytes);
     }
 }
 
@@ -255,15 +255,15 @@ static void writes(const struct now *now, const void *p, uint64_t bytes)
     if (!p || bytes == 0 || bytes > UINTPTR_MAX - lo || r->found.unfollowed) {
         return;
     }
-    good = compare(now, &r->written, lo, lo + bytes);
+    good = find_race(now, &r->written, lo, lo + bytes);
     for (uint32_t i = 0; good && i < r->n_streams; i++) {
         const struct race_stream *s = &r->stream[i];
         if (s->read.n > 0 && s->clock.tick[i] > now->clock->tick[i]) {
-            good = compare(now, &s->read, lo, lo + bytes);
+            good = find_race(now, &s->read, lo, lo + bytes);
         }
     }
     if (now->stream != RACE_HOST) {
-        put(now, &r->written, lo, lo + bytes);
+        put_access(now, &r->written, lo, lo + bytes);
     }
 }
 
@@ -305,7 +305,8 @@ static bool in_place(const struct fsdp_op *op, uint32_t i)
 void race_operator(struct race *r, struct fsdp_stream *stream,
                    const struct fsdp_op *op)
 {
-    struct now now = begin(r, stream, RACE_OPERATOR + op->kind, op->unit);
+    struct now now =
+        begin_access(r, stream, RACE_OPERATOR + op->kind, op->unit);
 
     if (op->kind == FSDP_OP_COPY_2D && op->n_in > 0 && op->n_out > 0) {
         rows(&now, op, false);
@@ -328,7 +329,8 @@ void race_collective(struct race *r, struct fsdp_stream *stream,
                      uint32_t extent, uint32_t me,
                      const struct fsdp_collective *c)
 {
-    struct now now = begin(r, stream, RACE_COLLECTIVE + c->kind, c->unit);
+    struct now now =
+        begin_access(r, stream, RACE_COLLECTIVE + c->kind, c->unit);
     uint64_t bytes = c->n * fsdp_dtype_bytes(c->dtype);
     bool gathers = c->kind == FSDP_ALL_GATHER;
     bool scatters = c->kind == FSDP_REDUCE_SCATTER;
@@ -343,7 +345,7 @@ void race_collective(struct race *r, struct fsdp_stream *stream,
 void race_copy(struct race *r, struct fsdp_stream *stream, void *to,
                const void *from, uint64_t bytes)
 {
-    struct now now = begin(r, stream, RACE_COPY, FSDP_NO_UNIT);
+    struct now now = begin_access(r, stream, RACE_COPY, FSDP_NO_UNIT);
 
     reads(&now, from, bytes);
     writes(&now, to, bytes);
@@ -352,14 +354,15 @@ void race_copy(struct race *r, struct fsdp_stream *stream, void *to,
 void race_value(struct race *r, struct fsdp_stream *stream, bool begins,
                 uint32_t unit, void *p, uint64_t bytes)
 {
-    struct now now = begin(r, stream, begins ? RACE_LIVE : RACE_DEAD, unit);
+    struct now now =
+        begin_access(r, stream, begins ? RACE_LIVE : RACE_DEAD, unit);
 
     writes(&now, p, bytes);
 }
 
 void race_free(struct race *r, void *p, uint64_t bytes)
 {
-    struct now now = begin(r, NULL, RACE_FREE, FSDP_NO_UNIT);
+    struct now now = begin_access(r, NULL, RACE_FREE, FSDP_NO_UNIT);
     uintptr_t lo = (uintptr_t)p;
     bool cut;
 
@@ -378,8 +381,9 @@ void race_record(struct race *r, bool behind_compute, const void *p,
                  uint64_t bytes)
 {
     bool on_stream = behind_compute && r->compute < RACE_STREAMS;
-    struct now now = begin(r, on_stream ? r->stream[r->compute].handle : NULL,
-                           RACE_RECORD, FSDP_NO_UNIT);
+    struct now now =
+        begin_access(r, on_stream ? r->stream[r->compute].handle : NULL,
+                     RACE_RECORD, FSDP_NO_UNIT);
 
     reads(&now, p, bytes);
 }

@@ -47,7 +47,7 @@ static void follow(struct recorder *r, struct fsdp_stream *stream,
                     extent, me, c);
 }
 
-static void note(struct recorder *r, struct record_collective c)
+static void note_collective(struct recorder *r, struct record_collective c)
 {
     sequences_add(&r->open, c);
     if (r->crossing) {
@@ -57,8 +57,8 @@ static void note(struct recorder *r, struct record_collective c)
 
 /* An engine that was built against earlier headers gives a shorter struct;
  * from here on it is whole. */
-static int run(void *self, struct fsdp_stream *stream,
-               const struct fsdp_collective *given)
+static int watch_collective(void *self, struct fsdp_stream *stream,
+                            const struct fsdp_collective *given)
 {
     struct recorder *r = self;
     struct trace *trace = r->meter.trace;
@@ -93,8 +93,9 @@ static int run(void *self, struct fsdp_stream *stream,
         status = wire_look(r->wire, r->real_device, stream, c, c->out);
     }
     if (status == FSDP_OK) {
-        note(r, (struct record_collective){c->kind, c->dim, c->dtype, c->fold,
-                                           c->root, c->unit, c->n});
+        note_collective(r, (struct record_collective){c->kind, c->dim, c->dtype,
+                                                      c->fold, c->root, c->unit,
+                                                      c->n});
     }
     return status;
 }
@@ -123,7 +124,7 @@ int recorder_open(struct fsdp_env *env, struct record_rank *out,
                                  .place = env->comm->place,
                                  .takes_streams = env->comm->takes_streams,
                                  .self = r,
-                                 .run = run,
+                                 .run = watch_collective,
                                  .abort = abort_all};
     meter_open(&r->meter, env->device);
     r->meter.env = env;

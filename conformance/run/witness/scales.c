@@ -50,7 +50,7 @@ static void at_step(struct scales *s, uint32_t rank, uint64_t held,
 }
 
 /* Not where its peak is of interest, and not again. */
-static bool forget(struct scales *s, uint32_t rank, pid_t pid)
+static bool forget_peak(struct scales *s, uint32_t rank, pid_t pid)
 {
     if (s->weight[rank].weighed == 0 && !s->of[rank].forgot) {
         s->of[rank].forgot = true;
@@ -79,7 +79,7 @@ bool scales_weigh(struct scales *s, uint32_t rank, pid_t pid,
         return true;
     }
     if (point == RANK_LINE_FORGET) {
-        return forget(s, rank, pid);
+        return forget_peak(s, rank, pid);
     }
     if (w->weighed == 0) {
         return true;

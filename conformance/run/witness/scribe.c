@@ -205,8 +205,8 @@ static void take_end(struct scribe *s, const unsigned char *p)
     s->ended = true;
 }
 
-static bool take(struct scribe *s, const struct crossing_head *h,
-                 const unsigned char *p)
+static bool take_crossed(struct scribe *s, const struct crossing_head *h,
+                         const unsigned char *p)
 {
     switch (h->kind) {
     case CROSSING_COLLECTIVE:
@@ -262,7 +262,7 @@ static bool take_all(struct scribe *s)
         if (s->lost || s->n_in - at - sizeof(h) < behind) {
             break;
         }
-        if (!take(s, &h, s->in + at + sizeof(h))) {
+        if (!take_crossed(s, &h, s->in + at + sizeof(h))) {
             return false;
         }
         at += sizeof(h) + behind;

@@ -39,8 +39,8 @@ refuse(struct fsdp_error *error, int status, const char *format, ...)
 /* As much of the struct as all plug-ins have that this ABI has seen. */
 #define FIRST_SIZE offsetof(struct fsdp_engine, set)
 
-static int check(const char *name, const struct fsdp_engine *e,
-                 struct fsdp_error *error)
+static int check_engine(const char *name, const struct fsdp_engine *e,
+                        struct fsdp_error *error)
 {
     if (!e) {
         return refuse(error, FSDP_ERR_MISMATCH,
@@ -134,7 +134,7 @@ static int load_plugin(const char *path, const struct fsdp_engine **out,
     }
     memcpy(&get, &symbol, sizeof(get)); /* ISO C has no such cast */
     *out = get();
-    FSDP_TRY(check(path, *out, error));
+    FSDP_TRY(check_engine(path, *out, error));
     return *out && (*out)->size < sizeof(**out) ? complete(out, error)
                                                 : FSDP_OK;
 }
@@ -159,7 +159,7 @@ int engine_load(const char *name, const struct fsdp_engine **out,
         size_t used = strlen(known);
         if (strcmp(e->name, name) == 0) {
             *out = e->get();
-            return check(name, *out, error);
+            return check_engine(name, *out, error);
         }
         snprintf(known + used, sizeof(known) - used, "%s, ", e->name);
     }

@@ -50,8 +50,8 @@ static const char *difference(const struct build *a, const struct build *b)
                                                                  : NULL;
 }
 
-static int compare(const struct build *all, uint32_t world,
-                   struct fsdp_error *error)
+static int compare_builds(const struct build *all, uint32_t world,
+                          struct fsdp_error *error)
 {
     for (uint32_t r = 1; r < world; r++) {
         const char *const what = difference(&all[0], &all[r]);
@@ -90,7 +90,7 @@ int same_build(const char *engine, uint32_t world, bool *different,
         for (uint32_t r = 0; r < world; r++) {
             all[r].host[sizeof(all[r].host) - 1] = '\0';
         }
-        status = compare(all, world, error);
+        status = compare_builds(all, world, error);
         *different = status != FSDP_OK;
     }
     free(all);

@@ -16,11 +16,11 @@ enum {
     PATH_BYTES = TOLD_PATH_BYTES
 };
 
-static void add(struct told *t, const char *format, ...)
+static void add_text(struct told *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* A line that does not fit is left out whole. */
-static void add(struct told *t, const char *format, ...)
+static void add_text(struct told *t, const char *format, ...)
 {
     const size_t room = sizeof(t->text) - t->n;
     va_list list;
@@ -39,7 +39,8 @@ void told_begin(struct told *t, const char *wrap)
     t->n = 0;
     t->lines = 0;
     if (wrap) {
-        add(t,
+        add_text(
+            t,
             "ranks ran under '%.200s', and an exit code other than 0 is its "
             "own\n",
             wrap);
@@ -52,9 +53,9 @@ void told_print(struct told *t, int rank, const char *line)
         return;
     }
     if (rank >= 0) {
-        add(t, "rank %d printed: %s\n", rank, line);
+        add_text(t, "rank %d printed: %s\n", rank, line);
     } else {
-        add(t, "printed: %s\n", line);
+        add_text(t, "printed: %s\n", line);
     }
 }
 
@@ -87,16 +88,16 @@ static void add_stack(struct told *t, uint32_t rank, struct stack *s,
         (void)snprintf(call, sizeof(call), ", in the wrong call %s", s->doing);
     }
     if (s->signal != 0) {
-        add(t, "rank %u, ended by signal %d%s, stood in\n", rank, s->signal,
-            call);
+        add_text(t, "rank %u, ended by signal %d%s, stood in\n", rank,
+                 s->signal, call);
     } else {
-        add(t, "rank %u%s%s%s then stood in\n", rank,
-            s->main ? "" : ", in another thread", call,
-            !s->main || inside ? "," : "");
+        add_text(t, "rank %u%s%s%s then stood in\n", rank,
+                 s->main ? "" : ", in another thread", call,
+                 !s->main || inside ? "," : "");
     }
     for (uint32_t i = 0; i < s->n && !is_outermost(s->frame[i].name); i++) {
         told_make_plain(s->frame[i].name);
-        add(t, "  #%u %s\n", i, s->frame[i].name);
+        add_text(t, "  #%u %s\n", i, s->frame[i].name);
     }
 }
 

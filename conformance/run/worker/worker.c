@@ -133,6 +133,16 @@ static struct drive drive_of(const struct worker *w, const struct run_case *c)
                           .trace = w->o->trace};
 }
 
+static int make_folder(struct worker *w, const char *folder)
+{
+    if (mkdir(folder, 0777) == 0 || errno == EEXIST) {
+        return FSDP_OK;
+    }
+    snprintf(w->error.message, sizeof(w->error.message), "%.180s: %s", folder,
+             strerror(errno));
+    return lose_record(w, folder, FSDP_ERR_IO);
+}
+
 static int run_case(struct worker *w, const struct run_case *c)
 {
     struct world_result ends[WORLD_MAX_RANKS];
@@ -155,10 +165,9 @@ static int run_case(struct worker *w, const struct run_case *c)
     }
     worker_ranks_begin(&w->ranks, folder, !engine_claims(w->engine, "serial"));
     d.own = worker_ranks_own(&w->ranks);
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        snprintf(w->error.message, sizeof(w->error.message), "%.180s: %s",
-                 folder, strerror(errno));
-        return lose_record(w, folder, FSDP_ERR_IO);
+    status = make_folder(w, folder);
+    if (status != FSDP_OK) {
+        return status;
     }
     snprintf(checkpoints, sizeof(checkpoints), "%s/checkpoints", d.own);
     if (w->mpi_rank == 0 && case_resumes(c)) {

@@ -54,8 +54,9 @@ static int is_not_isolated(struct world_rank *rank, const char *why)
 /* Constructors run there, of the engine and of all that it brings. What they
  * change is said in `loading`. It could be loaded before, under the same
  * limits: where it cannot be now, that is its own doing. */
-static int load(const struct rank_body *b, struct drive *d,
-                char loading[PROCESS_STATE_TEXT], struct fsdp_error *error)
+static int load_engine(const struct rank_body *b, struct drive *d,
+                       char loading[PROCESS_STATE_TEXT],
+                       struct fsdp_error *error)
 {
     struct process_state state;
 
@@ -112,7 +113,7 @@ int rank_body_run(void *context, struct world_rank *rank)
         crossing.most = crossing_room(crossing.pipe);
         d.crossing = b->crosses ? &crossing : NULL;
     }
-    if (b->loads && load(b, &d, loading, &error) != FSDP_OK) {
+    if (b->loads && load_engine(b, &d, loading, &error) != FSDP_OK) {
         return drive_unloaded(&d, rank, &error);
     }
     await_debugger(b, rank->rank);

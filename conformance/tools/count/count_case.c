@@ -39,8 +39,8 @@ static const struct record *no_other(void *context, const char *id)
     return NULL;
 }
 
-static void note(struct count_result *out, const char *id,
-                 const struct finding *f)
+static void note_finding(struct count_result *out, const char *id,
+                         const struct finding *f)
 {
     out->failed++;
     if (out->first[0] != '\0') {
@@ -93,7 +93,7 @@ static int judge_all(const struct fsdp_engine *engine, const struct expect *e,
             FSDP_TRY(prove(q, e, r, out));
         } else if (f.form != FINDING_MISSING) {
             out->asked++;
-            note(out, q->id, &f);
+            note_finding(out, q->id, &f);
         }
     }
     return FSDP_OK;

@@ -113,7 +113,6 @@ int probe_count_calls(const struct probe_log_file *log, uint64_t from,
 int probe_counts_add(struct probe_counts *counts,
                      const struct probe_count *more);
 void probe_counts_release(struct probe_counts *counts);
-uint64_t probe_counts_of(const struct probe_counts *counts, uint32_t kind);
 
 /* What a program of fully sharded data parallelism must show, by the rules of
  * docs/specification.md (collectives). */

@@ -121,13 +121,3 @@ void probe_counts_release(struct probe_counts *counts)
     free(counts->count);
     memset(counts, 0, sizeof(*counts));
 }
-
-uint64_t probe_counts_of(const struct probe_counts *counts, uint32_t kind)
-{
-    uint64_t calls = 0;
-
-    for (uint32_t i = 0; i < counts->n; i++) {
-        calls += counts->count[i].kind == kind ? counts->count[i].calls : 0;
-    }
-    return calls;
-}

@@ -34,7 +34,7 @@ void emulated_event_reach(cudaEvent_t event, uint64_t number)
 }
 
 /* An event that can be used; INVALID_RESOURCE_HANDLE else. */
-static cudaError_t check(cudaEvent_t event)
+static cudaError_t check_event(cudaEvent_t event)
 {
     if (emulated_broken() != cudaSuccess) {
         return emulated_broken();
@@ -91,7 +91,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    cudaError_t status = check(event);
+    cudaError_t status = check_event(event);
     uint64_t number;
 
     emulated_turn();
@@ -126,7 +126,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned int flags)
 {
-    cudaError_t status = check(event);
+    cudaError_t status = check_event(event);
 
     emulated_turn();
     if (status != cudaSuccess) {
@@ -151,7 +151,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-    cudaError_t status = check(event);
+    cudaError_t status = check_event(event);
     uint64_t number;
 
     if (status != cudaSuccess) {
@@ -178,9 +178,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 /* Of events that a GPU has both come to, and that take times. */
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
-    cudaError_t status = check(start);
+    cudaError_t status = check_event(start);
 
-    status = status == cudaSuccess ? check(end) : status;
+    status = status == cudaSuccess ? check_event(end) : status;
     if (status != cudaSuccess) {
         return status;
     }

@@ -254,8 +254,9 @@ ncclResult_t ncclGroupEnd(void)
     return g ? enqueue(g, open_group.stream) : ncclSystemError;
 }
 
-static ncclResult_t add(struct ncclComm *comm, bool sends, const void *data,
-                        size_t bytes, int peer, cudaStream_t stream)
+static ncclResult_t add_message(struct ncclComm *comm, bool sends,
+                                const void *data, size_t bytes, int peer,
+                                cudaStream_t stream)
 {
     union {
         const void *in;
@@ -281,13 +282,13 @@ static ncclResult_t add(struct ncclComm *comm, bool sends, const void *data,
 ncclResult_t ncclSend(const void *in, size_t n, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream)
 {
-    return add(comm, true, in, n * size_of(type), peer, stream);
+    return add_message(comm, true, in, n * size_of(type), peer, stream);
 }
 
 ncclResult_t ncclRecv(void *out, size_t n, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream)
 {
-    return add(comm, false, out, n * size_of(type), peer, stream);
+    return add_message(comm, false, out, n * size_of(type), peer, stream);
 }
 
 /* ---- Collectives ------------------------------------------------------- */
@@ -320,10 +321,12 @@ static struct group *exchange(struct ncclComm *comm, const char *send,
 
         if (r != comm->me) {
             if (send) {
-                add(comm, true, send + i * send_stride, bytes, r, stream);
+                add_message(comm, true, send + i * send_stride, bytes, r,
+                            stream);
             }
             if (get) {
-                add(comm, false, get + i * get_stride, bytes, r, stream);
+                add_message(comm, false, get + i * get_stride, bytes, r,
+                            stream);
             }
         }
     }
@@ -403,7 +406,7 @@ ncclResult_t ncclBroadcast(const void *in, void *out, size_t n,
         g = exchange(comm, in, 0, NULL, 0, bytes, stream);
     } else {
         open_group.depth++;
-        add(comm, false, out, bytes, root, stream);
+        add_message(comm, false, out, bytes, root, stream);
         open_group.depth--;
         g = take_moves(comm);
     }

@@ -14,7 +14,7 @@ struct emulated_profile *emulated_profile(void)
     return &profile;
 }
 
-static void note(const nvtxEventAttributes_t *a)
+static void note_range(const nvtxEventAttributes_t *a)
 {
     if (a->version != NVTX_VERSION || a->size != sizeof(*a) ||
         a->messageType != NVTX_MESSAGE_TYPE_ASCII) {
@@ -32,7 +32,7 @@ int nvtxRangePushEx(const nvtxEventAttributes_t *attributes)
     if (!profile.looks) {
         return -1;
     }
-    note(attributes);
+    note_range(attributes);
     profile.pushed++;
     return (int)profile.depth++;
 }
@@ -52,7 +52,7 @@ nvtxRangeId_t nvtxRangeStartEx(const nvtxEventAttributes_t *attributes)
     if (!profile.looks) {
         return 0;
     }
-    note(attributes);
+    note_range(attributes);
     return ++profile.started;
 }
 

@@ -94,7 +94,7 @@ static void *map(void *at, size_t bytes, int protection, int flags, int fd,
     return real(at, bytes, protection, flags, fd, offset);
 }
 
-static void note(const void *p, size_t bytes, int protection, int flags)
+static void note_mapping(const void *p, size_t bytes, int protection, int flags)
 {
     uintptr_t begin = (uintptr_t)p;
     uintptr_t end = begin + page_up(bytes);
@@ -117,7 +117,7 @@ PROBE_EXPORT void *mmap(void *at, size_t bytes, int protection, int flags,
     heap_maps_lock();
     void *p = map(at, bytes, protection, flags, fd, offset);
     if (p != MAP_FAILED) {
-        note(p, bytes, protection, flags);
+        note_mapping(p, bytes, protection, flags);
     }
     heap_maps_unlock();
     return p;
