@@ -3,15 +3,9 @@
  * case_graph_claims_test.c - what a random graph asks of an adapter: each claim
  * of some, none of others; and of parts of a graph what can be counted by hand.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_graph.h"
 #include "cases/case_graph_claims.h"
+#include "testing/unit_testing.h"
 
 #include <string.h>
 

@@ -4,17 +4,11 @@
  * accepts, the same each time; everything that a graph can have occurs often
  * enough; and what is smaller than a case can be run as well.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_graph.h"
 #include "cases/case_model.h"
 #include "models/batch.h"
 #include "models/model_build_internal.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

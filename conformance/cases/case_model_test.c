@@ -3,14 +3,8 @@
  * case_model_test.c - every case of the manifest has a model and units, and
  * its data, units and shards are what the manifest chose it for.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_model.h"
+#include "testing/unit_testing.h"
 
 #include <stdlib.h>
 #include <string.h>

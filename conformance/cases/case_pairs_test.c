@@ -9,14 +9,8 @@
  * id of a case that would show it and as many others as possible: cases.txt
  * takes these ids as they are.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_axes_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,14 +3,8 @@
  * case_test.c - names, ids, checks, options and baseline keys of cases; and
  * whether they leave gradients unreduced.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_claims.h"
+#include "testing/unit_testing.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,15 +4,9 @@
  * and different, and lists of cases are read strictly. That every pair of
  * values occurs is shown by case_pairs_test.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_precision.h"
 #include "cases/case_script.h"
+#include "testing/unit_testing.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>

@@ -7,15 +7,9 @@
  *
  * The test is linked with --wrap of the calls that read.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "checkpoint/checkpoint_testing.h"
 #include "checkpoint/folder_erase.h"
+#include "testing/unit_testing.h"
 
 #include <errno.h>
 #include <fcntl.h>

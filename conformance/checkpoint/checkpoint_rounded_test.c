@@ -4,15 +4,9 @@
  * in pieces of any length: each element is rounded where it belongs, and comes
  * back widened, from any place.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder_erase.h"
+#include "testing/unit_testing.h"
 
 #include <fsdp/arith/bits.h>
 #include <fsdp/arith/cast.h>

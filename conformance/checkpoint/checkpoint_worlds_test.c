@@ -4,15 +4,9 @@
  * meshes, wraps, engines and forms, to the last bit of every parameter and
  * moment.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "checkpoint/checkpoint_testing.h"
 #include "checkpoint/folder_erase.h"
+#include "testing/unit_testing.h"
 
 static const struct fsdp_engine *engine(uint32_t i)
 {

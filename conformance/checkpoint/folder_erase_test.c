@@ -2,14 +2,8 @@
 /*
  * folder_erase_test.c - what goes with a folder, and what does not.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "folder_erase.h"
+#include "testing/unit_testing.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -6,14 +6,8 @@
  *
  * FIXTURES_DIR is the path of fixtures/.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "safetensors.h"
+#include "testing/unit_testing.h"
 
 #include <dirent.h>
 #include <fsdp/status.h>

@@ -7,14 +7,8 @@
  *
  * FIXTURES_DIR is the path of fixtures/.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "safetensors_testing.h"
+#include "testing/unit_testing.h"
 
 #define PYTHON_SAMPLE FIXTURES_DIR "/safetensors/python-sample.safetensors"
 

@@ -15,13 +15,17 @@ find_library(GMP_LIBRARY NAMES gmp libgmp.so.10 REQUIRED)
 set(here ${CMAKE_SOURCE_DIR}/conformance)
 set(fixtures ${CMAKE_SOURCE_DIR}/fixtures)
 
+# What a test in C is linked with.
+add_library(unit-testing INTERFACE)
+target_link_libraries(unit-testing INTERFACE house PkgConfig::CMOCKA)
+target_include_directories(unit-testing INTERFACE ${here})
+
 # unit(FILE libraries... [WITH sources...]): FILE_test.c beside its code.
 function(unit file)
     cmake_parse_arguments(UNIT "" "TIMEOUT" "LINK;WITH" ${ARGN})
     get_filename_component(name ${file} NAME_WE)
     add_executable(${name} ${CMAKE_SOURCE_DIR}/${file} ${UNIT_WITH})
-    target_link_libraries(${name} PRIVATE house PkgConfig::CMOCKA ${UNIT_LINK})
-    target_include_directories(${name} PRIVATE ${here})
+    target_link_libraries(${name} PRIVATE unit-testing ${UNIT_LINK})
     target_compile_definitions(${name} PRIVATE FIXTURES_DIR="${fixtures}")
     set_target_properties(${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
@@ -151,8 +155,7 @@ endforeach()
 if(MPI_C_FOUND)
     add_executable(world_mpi_test ${here}/world/world_mpi_test.c
         ${here}/world/world_body.c)
-    target_link_libraries(world_mpi_test PRIVATE house fsdp-world
-        PkgConfig::CMOCKA)
+    target_link_libraries(world_mpi_test PRIVATE unit-testing fsdp-world)
     foreach(mode fails leaves is-slow)
         foreach(ranks 3 4)
             add_test(NAME mpi.world.${mode}.${ranks} COMMAND

@@ -8,15 +8,11 @@
 #include "judge/compare/compare.h"
 #include "judge/oracle/expect_testing.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 struct fixture {
     struct testing_model t;

@@ -5,12 +5,7 @@
  */
 #include "judge/judge_testing.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 #include <signal.h>
 #include <string.h>

@@ -3,16 +3,10 @@
  * requirement_set_test.c - what a table of requirements may not be, the order
  * in which it is judged, and the claims that a case needs.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_claims.h"
 #include "judge/judge_testing.h"
 #include "record/record.h"
+#include "testing/unit_testing.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -4,16 +4,11 @@
  * are the walks they are said to be, and what is wrong is refused and stays
  * refused.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "model_build.h"
+#include "testing/unit_testing.h"
 
 /*  root -> a -> (b, c); root -> d  */
 static struct model_build *small_tree(void)

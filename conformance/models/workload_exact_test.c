@@ -9,15 +9,10 @@
  * result must also be the sum that double arithmetic finds in reverse.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "workload_testing.h"
 
 #include <fsdp/arith/cast.h>

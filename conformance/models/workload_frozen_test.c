@@ -4,14 +4,9 @@
  * gradient of that, and computes the others to the same bits. What is frozen
  * at its beginning is not gone back through.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "workload_testing.h"
 
 #include <math.h>

@@ -10,14 +10,11 @@
  * rounding of the loss.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
+
 #include <fsdp/arith/philox.h>
 
 #include "graph.h"

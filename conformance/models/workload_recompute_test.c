@@ -5,15 +5,10 @@
  * dropped becomes NaN here, so that a model that reads it without recomputing
  * shows.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "workload_testing.h"
 
 /* How often a backward stops to recompute. The activations of a single

@@ -7,15 +7,10 @@
  */
 #include <fsdp/arith/bits.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "workload_testing.h"
 
 static struct workload_model *describe(const char *name, const char *size,

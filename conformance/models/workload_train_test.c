@@ -4,15 +4,10 @@
  * the balanced fold the curve is the same for every world.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "workload_testing.h"
 
 /* As operator SGD without weight decay. */

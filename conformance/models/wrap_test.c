@@ -9,17 +9,12 @@
  *       8 drop              nothing below or in it
  *       9 head              only a tied name of embed's parameter
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "model_build.h"
+#include "testing/unit_testing.h"
 #include "wrap.h"
 
 enum {

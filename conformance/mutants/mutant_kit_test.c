@@ -6,11 +6,9 @@
  */
 #include "mutants/mutant_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     N = 3 /* elements of a collective */

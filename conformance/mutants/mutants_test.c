@@ -7,12 +7,10 @@
 
 #include <ctype.h>
 #include <link.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 static void rows_are_sorted_and_whole(void **state)
 {

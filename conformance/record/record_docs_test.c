@@ -4,14 +4,8 @@
  * checks it: every field of the tables has a row there, and every row is of a
  * field.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_internal.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

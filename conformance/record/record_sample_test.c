@@ -3,14 +3,8 @@
  * record_sample_test.c - which ranks of a sampled record are drawn; what a rank
  * that is not leaves out; and that nobody can choose another sample.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_testing.h"
+#include "testing/unit_testing.h"
 
 static uint32_t count(const struct run_case *c, uint32_t n)
 {

@@ -3,14 +3,8 @@
  * record_test.c - a record comes back bit for bit, and nothing is written that
  * would not.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_testing.h"
+#include "testing/unit_testing.h"
 
 #include <math.h>
 

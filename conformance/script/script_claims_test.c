@@ -3,15 +3,9 @@
  * script_claims_test.c - what an engine is asked for that claims less: of each
  * drawn script what it can play, and no call that it may take.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_claims.h"
 #include "script/script_mask_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <string.h>

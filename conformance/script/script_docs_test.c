@@ -4,15 +4,9 @@
  * and each is legal, or not as it says; its tables of what may follow what are
  * those of the state machine and of script_calls; its ids are of what it says.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "script/script_mask.h"
 #include "script/script_words.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,16 +4,10 @@
  * of action, behind every kind that it may follow, and every value of a
  * header on each workload.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "models/workload.h"
 #include "script/script_draw.h"
 #include "script/script_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <string.h>

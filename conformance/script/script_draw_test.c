@@ -4,17 +4,11 @@
  * back as the same, is the same when it is drawn again; its cases can be made;
  * and the first thousand are those that they have always been.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_model.h"
 #include "models/text.h"
 #include "script/script_draw.h"
 #include "script/script_testing.h"
+#include "testing/unit_testing.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>

@@ -3,14 +3,8 @@
  * script_legal_test.c - which calls of a script may follow which, in which
  * worlds, and which calls must be refused where.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "script/script_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,15 +3,9 @@
  * script_mask_test.c - what is kept of drawn scripts: whatever a mask says, a
  * legal script, whose id reads back; and which ids are refused.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "script/script_chance.h"
 #include "script/script_mask_testing.h"
+#include "testing/unit_testing.h"
 
 #include <string.h>
 

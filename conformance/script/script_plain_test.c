@@ -3,14 +3,8 @@
  * script_plain_test.c - what each bit of a mask does: a choice that becomes
  * plain, an action that says less, an action that goes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "script/script_mask.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,14 +4,8 @@
  * under faults that are made up: it fails, nothing of it can go, it took few
  * trials, and it is the same again.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "script/script_shrink.h"
+#include "testing/unit_testing.h"
 
 #include <math.h>
 #include <stdio.h>

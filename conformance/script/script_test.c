@@ -4,16 +4,10 @@
  * what is wrong is named by line and action; and the scripts of all cases of
  * the manifest.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_model.h"
 #include "models/text.h"
 #include "script/script_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

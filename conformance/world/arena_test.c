@@ -7,14 +7,10 @@
 #include "arena.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     MEMBERS = 3,

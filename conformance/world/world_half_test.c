@@ -8,13 +8,10 @@
 #include "world_half.h"
 
 #include <fsdp/arith/cast.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     ALL = 65536,

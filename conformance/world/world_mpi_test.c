@@ -12,16 +12,12 @@
  */
 #include "world_body.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     PATIENT_MS = 20000,

@@ -7,15 +7,12 @@
 #include "world_fold.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
+
 #include <fsdp/arith/cast.h>
 
 enum {

@@ -4,14 +4,8 @@
  * on a device that counts: nothing lies on anything else, and what is
  * allocated is what lives at once, in the first step and in all others.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "impl_arena.h"
+#include "testing/unit_testing.h"
 
 #include <stdlib.h>
 

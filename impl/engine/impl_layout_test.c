@@ -4,15 +4,9 @@
  * against numbers worked out by hand: 5 rows of 2, 3 elements, a scalar, and
  * a parameter without elements, over four shards; all of it trainable, or not.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "impl.h"
 #include "impl_calls.h"
+#include "testing/unit_testing.h"
 
 #include <string.h>
 

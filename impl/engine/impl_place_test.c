@@ -3,14 +3,8 @@
  * impl_place_test.c - nothing lies on anything else, and storage is what
  * lives at once or, further ahead, what the suite allows for it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "impl_place.h"
+#include "testing/unit_testing.h"
 
 #include <stdlib.h>
 

@@ -3,14 +3,8 @@
  * impl_schedule_test.c - what is issued at which point, and what is refused:
  * on a chain of three units, one module each, forward and backward.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "impl_schedule.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -11,14 +11,10 @@
 #include <fsdp/arith/cast.h>
 #include <fsdp/arith/exp.h>
 #include <fsdp/arith/tanh.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     CHUNK = 4096

@@ -6,13 +6,9 @@
 #include "host_check.h"
 #include "host_ops.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 int ref_device_open(struct fsdp_device *out);
 

@@ -14,15 +14,11 @@
 
 #include <fsdp/status.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     RANKS = 3,

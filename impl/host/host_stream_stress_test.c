@@ -12,14 +12,11 @@
 #include "host_stream.h"
 
 #include <fsdp/status.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     STREAMS = 4,

@@ -6,14 +6,10 @@
 #include "host_testing.h"
 
 #include <fsdp/status.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* Appends a value to a list; the lists are plain memory, so that a race
  * detector sees what streams do not order. */

@@ -7,12 +7,8 @@
 #include "host_testing.h"
 
 #include <fsdp/status.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     LONG_NS = 1000000

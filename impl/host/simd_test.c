@@ -6,14 +6,10 @@
 #include "simd.h"
 
 #include <fsdp/status.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 static void test_by_name(void **state)
 {

@@ -7,12 +7,8 @@
 
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* The first `cut` elements are one rank's, the others another's. */
 static float norm_of(float p, const float *x, uint64_t n, uint64_t cut)

@@ -4,14 +4,8 @@
  * the wire, worked out by hand: 5 rows of 2, 3 elements, a scalar, and a
  * parameter without elements, in one unit of 14.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "sharded.h"
+#include "testing/unit_testing.h"
 
 #include <fsdp/arith/cast.h>
 

@@ -5,10 +5,7 @@
  */
 #include "kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     UNITS = 6

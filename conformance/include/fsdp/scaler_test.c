@@ -6,10 +6,8 @@
 #include "scaler.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     STEPS = 12

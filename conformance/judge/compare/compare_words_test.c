@@ -8,15 +8,11 @@
 #include "judge/oracle/expect_testing.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* One unit of two parameters, 5 and 3 elements, over two ranks: rank 0 owns
  * [0,4) of p0, rank 1 the rest of it and p1. */

@@ -4,14 +4,8 @@
  * against numbers that were worked out by hand: peaks, and what a cancelled
  * pass may have gathered.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/oracle/expect_testing.h"
+#include "testing/unit_testing.h"
 
 static void running_ahead(void **state)
 {

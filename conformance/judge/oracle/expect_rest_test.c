@@ -4,14 +4,8 @@
  * and the optimizer's states, on the device or on the host, and the whole lines
  * of storage that they take.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/oracle/expect_testing.h"
+#include "testing/unit_testing.h"
 
 static void optimizers_rest_beside_their_shards(void **state)
 {

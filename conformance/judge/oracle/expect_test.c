@@ -3,14 +3,8 @@
  * expect_test.c - the oracle's layout and folds against numbers worked out by
  * hand, and what it refuses.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/oracle/expect_testing.h"
+#include "testing/unit_testing.h"
 #include <stdlib.h>
 
 static void check_parts(const struct expect *e, uint32_t shard,

@@ -3,14 +3,8 @@
  * expect_walk_test.c - the oracle's collectives and peaks against numbers
  * that were worked out by hand from the rules of the cycle.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/oracle/expect_testing.h"
+#include "testing/unit_testing.h"
 
 #define MLP_FORWARD "A0 A1 A2 A3"
 #define MLP_STEP    MLP_FORWARD " A3 R3 A2 R2 A1 R1 A0 R0"

@@ -3,14 +3,8 @@
  * expect_watch_test.c - who looks on while the oracle walks sees what it
  * counts, in its order; and worlds that are too large for any run.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/oracle/expect_testing.h"
+#include "testing/unit_testing.h"
 
 #include <math.h>
 #include <stdio.h>

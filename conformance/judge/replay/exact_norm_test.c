@@ -7,12 +7,8 @@
 
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 static float norm_of(float p, const float *x, uint32_t n)
 {

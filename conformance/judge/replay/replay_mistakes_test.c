@@ -7,13 +7,9 @@
 
 #include "judge/oracle/expect_testing.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* One unit of 8 elements over three ranks. */
 struct fixture {

@@ -9,14 +9,10 @@
 #include "judge/replay/bounds.h"
 
 #include <fsdp/arith/bits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* Values whose sum depends on the order at every place. */
 static const float value[WORLD_MAX_RANKS] = {

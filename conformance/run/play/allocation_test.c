@@ -5,15 +5,9 @@
  * Whatever fails, the rank says so, the others are released, nothing is left
  * behind, and the next run gives the same bits.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/play/drive.h"
 #include "run/play/fault_testing.h"
+#include "testing/unit_testing.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -4,14 +4,8 @@
  * any engine: behind it, all weights are those of the sharded engines,
  * whatever was done between the passes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/play/drive.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

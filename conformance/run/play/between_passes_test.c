@@ -5,14 +5,8 @@
  * are over the steps that a parameter took. Gradients outlive a step. Between
  * unshard_all and reshard_all parameters are read, and nothing else is done.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/play/drive.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,15 +5,9 @@
  * of the memory until then agrees with itself, so that the failure is judged
  * and not the record refused.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/play/checkpoint_files.h"
 #include "run/play/drive.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,15 +11,9 @@
  * the order of calls, which holds on the host's, would hide the edge between
  * two collectives.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/play/drive.h"
 #include "run/play/late_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -4,15 +4,9 @@
  * changes nothing: each of its allocations fails once, then the call is made
  * again, and the run is, bit for bit, the run in which none failed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/play/drive.h"
 #include "run/play/fault_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,15 +4,9 @@
  * engine: they are JSON, have an event for each collective of the record, and
  * on no stream does one event begin before the one before it has ended.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/play/drive.h"
 #include "run/witness/trace.h"
+#include "testing/unit_testing.h"
 
 #include <jansson.h>
 #include <stdio.h>

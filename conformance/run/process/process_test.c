@@ -5,11 +5,8 @@
 #include "run/process/orphans.h"
 #include "run/process/process.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

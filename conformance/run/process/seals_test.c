@@ -7,11 +7,8 @@
 
 #include <fsdp/status.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>

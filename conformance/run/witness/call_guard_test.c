@@ -6,11 +6,8 @@
  */
 #include "run/witness/call_guard.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,15 +3,9 @@
  * meter_refusal_test.c - what leaves its allocation is refused, what ends with
  * it is not, and the words say which range it was and by how much.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/witness/meter.h"
 #include "run/witness/meter_refusal.h"
+#include "testing/unit_testing.h"
 
 #include <string.h>
 

@@ -3,15 +3,9 @@
  * scales_test.c - another process is weighed: what it holds, held for a moment,
  * and has in files is seen; what is shared or of a file is not counted.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/witness/rank_line.h"
 #include "run/witness/scales.h"
+#include "testing/unit_testing.h"
 
 #include <fcntl.h>
 #include <signal.h>

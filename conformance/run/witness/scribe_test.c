@@ -4,16 +4,10 @@
  * more than a pipe holds, too; what was told cannot be told otherwise later;
  * and words without a meaning make no record.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/process/whole_io.h"
 #include "run/witness/rank_line.h"
 #include "run/witness/scribe.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

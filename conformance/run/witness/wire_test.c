@@ -4,14 +4,8 @@
  * parameter without elements, over four shards. Element i of parameter p is
  * 100 p + i + 1.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/witness/wire.h"
+#include "testing/unit_testing.h"
 
 #include <string.h>
 

@@ -6,16 +6,10 @@
  * what is stored after each step, what goes over the wire, and how much is
  * live.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/worker/engine_load.h"
 #include "run/worker/mixed_engine_testing.h"
 #include "run/worker/mixed_watch_testing.h"
+#include "testing/unit_testing.h"
 #include "world/world.h"
 
 #include <math.h>

@@ -5,14 +5,8 @@
  * against earlier headers gives, whatever lies behind its structs. And what
  * ranks compare that use kit.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/worker/engine_load.h"
+#include "testing/unit_testing.h"
 
 #include <fsdp/kit.h>
 

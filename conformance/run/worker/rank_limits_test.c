@@ -8,11 +8,8 @@
 #include "run/process/rank_paths.h"
 #include "run/worker/rank_limits.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>

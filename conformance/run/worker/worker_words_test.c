@@ -3,15 +3,9 @@
  * worker_words_test.c - a worker waits until it is heard, also where a rank has
  * left it no descriptors and where signals come; and not for nobody.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/worker/worker.h"
 #include "run/worker/worker_words.h"
+#include "testing/unit_testing.h"
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -3,13 +3,7 @@
  * bench_cluster_test.c - a ring's line through two sizes. The file is read by
  * `plan` in bench_test.sh.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/bench/bench_cluster.h"
 
 #include <math.h>

@@ -3,13 +3,7 @@
  * bench_count_test.c - what stands around a device counts, and takes times
  * around what it hands on: only if somebody wants them, and in the same stream.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/bench/bench_count.h"
 #include "tools/bench/shares.h"
 

@@ -3,13 +3,7 @@
  * bench_initial_test.c - a large model's values are its first ones, repeated,
  * whichever slice is asked for; a small one's are its own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/bench/bench_initial.h"
 
 #include <fsdp/status.h>

@@ -7,14 +7,10 @@
 #include "tools/bench/bench_report.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 static void quantiles_lie_between_samples(void **state)
 {

@@ -4,13 +4,7 @@
  * the other side of the comparison (tools/adapters/pytorch_shares.py) reads
  * too, and what JSON cannot say.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/bench/shares.h"
 
 #include <jansson.h>

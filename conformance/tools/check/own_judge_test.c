@@ -3,14 +3,8 @@
  * own_judge_test.c - kept records of a small model (fixtures/check) judged
  * without PyTorch: as they are, damaged, and with the traces of faults.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_internal.h"
+#include "testing/unit_testing.h"
 #include "tools/check/own_judge.h"
 #include "tools/check/own_walk.h"
 

@@ -3,14 +3,8 @@
  * own_record_test.c - the strict reader: a kept record (fixtures/check) with
  * one change in its text.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_internal.h"
+#include "testing/unit_testing.h"
 #include "tools/check/own_record.h"
 
 #include <stdio.h>

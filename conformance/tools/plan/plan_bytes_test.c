@@ -4,15 +4,9 @@
  * of the manifest; and numbers that were worked out by hand where the oracle
  * has none: other dtypes, the wire, worlds that nobody runs.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_model.h"
 #include "models/text.h"
+#include "testing/unit_testing.h"
 #include "tools/plan/plan_testing.h"
 
 #include <string.h>

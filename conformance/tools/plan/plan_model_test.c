@@ -4,13 +4,7 @@
  * parameters as is published of them; descriptions are read strictly, and
  * refused with a sentence where they make no model.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/plan/plan_bytes.h"
 #include "tools/plan/plan_model.h"
 #include "tools/plan/presets.h"

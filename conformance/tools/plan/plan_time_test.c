@@ -4,13 +4,7 @@
  * that were worked out by hand; more latency never makes a step shorter; and
  * runs that others have published come out as near as docs/plan.md says.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/plan/plan_model.h"
 #include "tools/plan/plan_testing.h"
 #include "tools/plan/plan_time.h"

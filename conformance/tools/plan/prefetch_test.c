@@ -3,13 +3,7 @@
  * prefetch_test.c - exercise 16.5.3: the closed form is what the simulation
  * takes, and its best unit is what a search finds, in each of its regimes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/plan/prefetch.h"
 
 #include <math.h>

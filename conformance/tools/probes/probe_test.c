@@ -3,13 +3,7 @@
  * probe_test.c - logs that are not sound are refused, with a sentence; and the
  * closed form of each strategy, counted here by hand.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/probes/probe.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,15 +5,9 @@
  * schema may be narrower than its table, where a check beside the table is:
  * case_check knows how many ranks a case may have, for example.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_fields.h"
 #include "run/adapter_claims.h"
+#include "testing/unit_testing.h"
 #include "tools/check/own_record.h"
 #include "tools/plan/cluster.h"
 #include "tools/plan/description.h"

@@ -3,13 +3,7 @@
  * edivisive_test.c - change points of series whose changes are known, and the
  * rates that docs/tracking.md promises.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/track/median.h"
 #include "tools/track/signed_rank.h"
 #include "tools/track/simulate.h"

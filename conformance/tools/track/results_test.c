@@ -4,14 +4,8 @@
  * breaks it. Then every prefix and many small changes of a good one: none may
  * do harm.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/judge.h"
+#include "testing/unit_testing.h"
 #include "tools/track/strict.h"
 #include "tools/track/track_testing.h"
 

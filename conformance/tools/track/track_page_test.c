@@ -3,14 +3,8 @@
  * track_page_test.c - the page and the exports of small histories: that they
  * say what the history says, and that no name in it can break their form.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/draw/page_text.h"
+#include "testing/unit_testing.h"
 #include "tools/track/page.h"
 #include "tools/track/strict.h"
 #include "tools/track/track_export.h"

@@ -8,10 +8,8 @@
 #include "cuda/emulated/emulated_block.h"
 #include "cuda/emulated/emulated_queue.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

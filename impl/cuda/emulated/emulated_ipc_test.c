@@ -5,10 +5,8 @@
  */
 #include "cuda/emulated/emulated.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

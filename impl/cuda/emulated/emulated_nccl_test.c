@@ -8,10 +8,8 @@
 #include "cuda/emulated/emulated.h"
 #include "cuda/emulated/nccl.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 

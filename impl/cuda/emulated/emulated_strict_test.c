@@ -7,10 +7,8 @@
 #include "cuda/emulated/emulated_block.h"
 #include "cuda/emulated/emulated_queue.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,12 +3,8 @@
  * arith_test.c - the shared arithmetic at its hard inputs, its edges and a
  * sample of everything, in a few seconds. arith_exhaustive leaves no gaps.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "arith_mpfr.h"

@@ -4,15 +4,10 @@
  * two, edges, a sample of casts and of sums against MPFR.
  * `arith_exhaustive to-bf16` and `to-f16` take all 2^32 casts.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "arith_mpfr.h"
+#include "testing/unit_testing.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
