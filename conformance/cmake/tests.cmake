@@ -187,10 +187,12 @@ set_tests_properties(compare.gpu_bars PROPERTIES LABELS unit TIMEOUT 300)
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/run/*_test.c ${here}/run/*/*_test.c)
-list(FILTER run_tests EXCLUDE REGEX "/(allocation|baseline_scripts|between_passes|mixed_engine|plain_engines|race_damage|thaw_allocation|trace)_test\\.c$")
-unit(conformance/run/play/race_damage_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
-    WITH ${here}/run/play/late_testing.c)
-unit(conformance/run/play/baseline_scripts_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
+list(FILTER run_tests EXCLUDE REGEX "/(allocation|baseline_scripts|between_passes|failed_run|mixed_engine|plain_engines|race_damage|thaw_allocation|trace)_test\\.c$")
+set(playing LINK fsdp-run fsdp-ref fsdp-impl-all WITH ${here}/run/play/playing_testing.c)
+unit(conformance/run/play/race_damage_test.c ${playing} ${here}/run/play/late_testing.c)
+foreach(name baseline_scripts_test between_passes_test failed_run_test trace_test)
+    unit(conformance/run/play/${name}.c ${playing})
+endforeach()
 # What engines of float32 refuse, those of docs/example as plug-ins.
 unit(conformance/run/worker/plain_engines_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 add_dependencies(plain_engines_test first grown)
@@ -198,16 +200,13 @@ set_property(TARGET plain_engines_test APPEND PROPERTY COMPILE_DEFINITIONS
     FIRST_ENGINE="$<TARGET_FILE:first>" GROWN_ENGINE="$<TARGET_FILE:grown>")
 unit(conformance/run/worker/mixed_engine_test.c LINK fsdp-run fsdp-ref fsdp-impl-all m
     WITH ${here}/run/worker/mixed_engine_testing.c ${here}/run/worker/mixed_watch_testing.c)
-unit(conformance/run/play/between_passes_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
-unit(conformance/run/play/trace_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 foreach(file ${run_tests})
     unit(${file} LINK fsdp-run fsdp-ref)
 endforeach()
 # It makes every allocation of a rank fail in turn.
-unit(conformance/run/play/allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
-    WITH ${here}/run/play/fault_testing.c)
-unit(conformance/run/play/thaw_allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
-    WITH ${here}/run/play/fault_testing.c)
+foreach(name allocation_test thaw_allocation_test)
+    unit(conformance/run/play/${name}.c ${playing} ${here}/run/play/fault_testing.c)
+endforeach()
 unit(conformance/checkpoint/checkpoint_allocation_test.c
     LINK fsdp-run fsdp-ref fsdp-impl-all WITH ${here}/run/play/fault_testing.c)
 foreach(test allocation_test thaw_allocation_test checkpoint_allocation_test)
