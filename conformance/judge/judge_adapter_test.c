@@ -208,7 +208,7 @@ static void activations_are_rounded_as_claimed(void **state)
     assert_false(judge_rounds_otherwise(&curve, &x->r));
 }
 
-static void gradients_are_used_behind_a_step(void **state)
+UNIT_TEST(gradients_are_used_behind_a_step)
 {
     static const struct {
         const char *id;
@@ -221,7 +221,6 @@ static void gradients_are_used_behind_a_step(void **state)
         {"mlp.odd.natural.full-shard.k2.flat.layer.rank.ns.sgd", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         struct run_case c;
 

@@ -66,9 +66,8 @@ static uint32_t compare(const char *workload, const char *size,
     return n;
 }
 
-static void test_same_gradients(void **state)
+UNIT_TEST(test_same_gradients)
 {
-    (void)state;
     for (uint32_t i = 0; workloads[i]; i++) {
         const struct workload *w = workloads[i];
 
@@ -83,11 +82,10 @@ static void test_same_gradients(void **state)
     }
 }
 
-static void test_same_gradients_of_graphs(void **state)
+UNIT_TEST(test_same_gradients_of_graphs)
 {
     uint32_t n = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         n += compare("graph", "random", WORKLOAD_RECOMPUTE_AROUND, seed);
         n += compare("graph", "random", WORKLOAD_RECOMPUTE_HALF, seed);

@@ -108,9 +108,8 @@ static void compare(const struct record_table *table, const char *head)
     free(text);
 }
 
-static void each_field_has_its_row(void **state)
+UNIT_TEST(each_field_has_its_row)
 {
-    (void)state;
     compare(&record_case_table, "| field of `case.json` |");
     compare(&record_rank_table, "| field of `rank-R.json` |");
 }

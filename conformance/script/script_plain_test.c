@@ -142,9 +142,8 @@ static const struct {
      "look\nanew k2 full-shard\n", MLP, "look\n"},
 };
 
-static void test_plain(void **state)
+UNIT_TEST(test_plain)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(plains); i++) {
         struct script_mask mask = {.actions = UINT64_MAX,
                                    .plain = plains[i].plain};
@@ -223,9 +222,8 @@ static const struct {
     {15, 0, "sync off", "sync off"},
 };
 
-static void test_less(void **state)
+UNIT_TEST(test_less)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(lesses); i++) {
         struct script_mask mask = {.actions = UINT64_MAX,
                                    .less = {lesses[i].less}};
@@ -266,9 +264,8 @@ static const struct {
      "look\nrepeat 3 {\npass i+4.0 n\n}\nzero\n"},
 };
 
-static void test_keeps(void **state)
+UNIT_TEST(test_keeps)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(keeps); i++) {
         struct script_mask mask = {.actions = keeps[i].actions};
         struct script_mask kept = {.actions = keeps[i].left};

@@ -257,9 +257,8 @@ static void assert_shrinks(const struct script *s, uint64_t seed,
     script_release(&left);
 }
 
-static void test_shrinks(void **state)
+UNIT_TEST(test_shrinks)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(faults); i++) {
         uint32_t found = 0;
         uint32_t most = 0;
@@ -281,9 +280,8 @@ static void test_shrinks(void **state)
 }
 
 /* Cut off, the search still has something that fails. */
-static void test_cut_off(void **state)
+UNIT_TEST(test_cut_off)
 {
-    (void)state;
     for (uint32_t most = 0; most < 31; most += 5) {
         struct fsdp_error error = {0};
         struct script_mask mask;

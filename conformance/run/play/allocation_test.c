@@ -202,32 +202,28 @@ static void fail_all(const char *id, const struct fsdp_engine *engine)
 static const char three_ranks[] =
     "mlp.odd.natural.full-shard.k3.flat.layer.rank.ns.momentum.steps2.rec1";
 
-static void full_shard(void **state)
+UNIT_TEST(full_shard)
 {
-    (void)state;
     fail_all(three_ranks, fsdp_ref_engine());
 }
 
-static void no_shard(void **state)
+UNIT_TEST(no_shard)
 {
-    (void)state;
     fail_all("mlp.odd.natural.no-shard.k2.flat.layer.rank.ns.momentum.steps2."
              "rec1",
              fsdp_ref_engine());
 }
 
 /* Running ahead, everything that its streams and slots need is there. */
-static void optimized(void **state)
+UNIT_TEST(optimized)
 {
-    (void)state;
     fail_all("mlp.odd.natural.full-shard.k2.flat.layer.rank.ns.momentum.pf1."
              "pb1.rif1.steps2.rec1",
              fsdp_impl_engine());
 }
 
-static void unsharded(void **state)
+UNIT_TEST(unsharded)
 {
-    (void)state;
     fail_all(three_ranks, fsdp_unsharded_engine());
 }
 
@@ -245,15 +241,13 @@ static void filled(const struct fsdp_engine *engine)
     }
 }
 
-static void filled_ref(void **state)
+UNIT_TEST(filled_ref)
 {
-    (void)state;
     filled(fsdp_ref_engine());
 }
 
-static void filled_impl(void **state)
+UNIT_TEST(filled_impl)
 {
-    (void)state;
     filled(fsdp_impl_engine());
 }
 

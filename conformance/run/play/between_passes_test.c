@@ -111,12 +111,11 @@ static void assert_same(const struct shown *a, const struct shown *b)
     assert_memory_equal(a->loss, b->loss, sizeof(a->loss));
 }
 
-static void a_step_without_gradients_is_none(void **state)
+UNIT_TEST(a_step_without_gradients_is_none)
 {
     const struct fsdp_engine *const engine[] = {
         fsdp_ref_engine(), fsdp_impl_engine(), fsdp_unsharded_engine()};
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) {
         struct shown with = train(
             engine[i], (struct changed){.zero_grad = step_without_gradients});
@@ -127,7 +126,7 @@ static void a_step_without_gradients_is_none(void **state)
     }
 }
 
-static void gradients_outlive_a_step(void **state)
+UNIT_TEST(gradients_outlive_a_step)
 {
     const struct changed twice = {.step = step_twice};
     struct shown once = train(fsdp_ref_engine(), (struct changed){0});
@@ -135,20 +134,18 @@ static void gradients_outlive_a_step(void **state)
     struct shown impl = train(fsdp_impl_engine(), twice);
     struct shown unsharded = train(fsdp_unsharded_engine(), twice);
 
-    (void)state;
     assert_same(&ref, &unsharded);
     assert_same(&impl, &unsharded);
     assert_true(ref.loss[1] != once.loss[1]);
 }
 
-static void only_reading_while_all_is_unsharded(void **state)
+UNIT_TEST(only_reading_while_all_is_unsharded)
 {
     const struct changed asks = {.zero_grad = ask_while_unsharded};
     struct shown plain = train(fsdp_ref_engine(), (struct changed){0});
     struct shown ref = train(fsdp_ref_engine(), asks);
     struct shown impl = train(fsdp_impl_engine(), asks);
 
-    (void)state;
     assert_same(&ref, &plain);
     assert_same(&impl, &plain);
 }

@@ -70,13 +70,12 @@ static void assert_fails(const struct fsdp_engine *engine, int failure,
     assert_int_equal(o.peak, peak);
 }
 
-static void test_checkpoints(void **state)
+UNIT_TEST(test_checkpoints)
 {
     const struct fsdp_engine *ref = fsdp_ref_engine();
     const struct outcome whole = play(resumes, NULL, ref);
     struct fsdp_engine engine = *ref;
 
-    (void)state;
     assert_int_equal(whole.status, FSDP_OK);
     engine.load = load_not_at_all;
     assert_fails(&engine, FSDP_ERR_MISMATCH, whole.peak);
@@ -91,7 +90,7 @@ static void test_checkpoints(void **state)
     "script 1\n--\nrepeat " steps " {\n" pass "step lr 0.1\nzero\n}\n"
 
 /* Of four steps, one microbatch each. */
-static void test_scripts(void **state)
+UNIT_TEST(test_scripts)
 {
     static const char id[] =
         "mlp.odd.natural.full-shard.k2.flat.layer.rank.s.adamw";
@@ -112,7 +111,6 @@ static void test_scripts(void **state)
          "step 4, microbatch 0: the case has 4 of 1, from 0", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         const struct outcome o = play(id, row[i].script, fsdp_ref_engine());
 

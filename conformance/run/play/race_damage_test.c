@@ -129,7 +129,7 @@ static const char *const streams[] = {"compute", "all-gather", "reduce-scatter",
 
 /* ---- With all waits ---------------------------------------------------- */
 
-static void any_order_gives_the_same_bits(void **state)
+UNIT_TEST(any_order_gives_the_same_bits)
 {
     static const char *const id[] = {
         SEED("full-shard.k2", "s", "", ""),
@@ -141,7 +141,6 @@ static void any_order_gives_the_same_bits(void **state)
     };
     struct shown *want = calloc(2, sizeof(*want));
 
-    (void)state;
     assert_non_null(want);
     for (size_t i = 0; i < sizeof(id) / sizeof(id[0]); i++) {
         run(id[i], fsdp_ref_engine(), &want[0]);
@@ -181,7 +180,7 @@ static void damages(const struct edge *e)
     free(x);
 }
 
-static void a_forgotten_wait_shows(void **state)
+UNIT_TEST(a_forgotten_wait_shows)
 {
     static const char full[] = SEED("full-shard.k2", "s", "", ".rec0");
     static const char ahead[] =
@@ -222,7 +221,6 @@ static void a_forgotten_wait_shows(void **state)
          {.forget = "stream->communicator", .no_streams = true}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
         damages(&edges[i]);
     }
@@ -231,25 +229,23 @@ static void a_forgotten_wait_shows(void **state)
 /* An all-reduce that comes too early comes in time for the step before, as
  * the gradient of a step lies where the last one lay: only pieces, which the
  * host reads in between, show it. */
-static void an_early_all_reduce_shows(void **state)
+UNIT_TEST(an_early_all_reduce_shows)
 {
     static const struct edge e = {
         "reduce-scatter->all-reduce",
         SEED("hybrid-shard.k4r2", "s", "", ".rec1"),
         {.forget = "reduce-scatter->all-reduce", .eager = "all-reduce"}};
 
-    (void)state;
     damages(&e);
 }
 
 /* Device to host: what pieces shows is older than it should be. */
-static void a_forgotten_sync_shows(void **state)
+UNIT_TEST(a_forgotten_sync_shows)
 {
     static const struct edge e = {"pieces",
                                   SEED("full-shard.k2", "s", "", ".rec1"),
                                   {.bare_pieces = true}};
 
-    (void)state;
     damages(&e);
 }
 

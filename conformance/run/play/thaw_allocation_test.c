@@ -143,7 +143,7 @@ static struct shown play(const struct fsdp_engine *engine, const char *id,
     return s;
 }
 
-static void without_memory_nothing_changes(void **state)
+UNIT_TEST(without_memory_nothing_changes)
 {
     /* Flat and by rows, of states of two kinds; one that runs ahead. */
     static const char *const id[] = {
@@ -157,7 +157,6 @@ static void without_memory_nothing_changes(void **state)
     const struct fsdp_engine *const engine[] = {fsdp_ref_engine(),
                                                 fsdp_impl_engine()};
 
-    (void)state;
     assert_true(fault_is_wrapped());
     for (uint32_t e = 0; e < 2; e++) {
         for (uint32_t i = 0; i < (e == 0 ? 2u : 3u); i++) {

@@ -277,15 +277,13 @@ static void check(const struct fsdp_engine *engine, const char *track,
     playing_close(&p);
 }
 
-static void the_reference(void **state)
+UNIT_TEST(the_reference)
 {
-    (void)state;
     check(fsdp_ref_engine(), "host", false);
 }
 
-static void the_streaming_engine(void **state)
+UNIT_TEST(the_streaming_engine)
 {
-    (void)state;
     check(fsdp_impl_engine(), "reduce-scatter", true);
 }
 
@@ -301,14 +299,13 @@ static int open_blind(struct fsdp_env *env)
     return FSDP_OK;
 }
 
-static void a_device_without_a_clock(void **state)
+UNIT_TEST(a_device_without_a_clock)
 {
     struct trace_event *e;
     struct fsdp_env env = {.size = sizeof(env)};
     struct race *race = race_open(NULL);
     struct trace *t;
 
-    (void)state;
     assert_int_equal(open_blind(&env), FSDP_OK);
     t = trace_open(&blind, race);
     assert_non_null(t);
@@ -321,11 +318,10 @@ static void a_device_without_a_clock(void **state)
     fsdp_ref_engine()->close(&env);
 }
 
-static void nobody_asked(void **state)
+UNIT_TEST(nobody_asked)
 {
     struct playing p;
 
-    (void)state;
     run(&p, fsdp_impl_engine(), false);
     playing_close(&p); /* nothing else was there */
 }

@@ -43,7 +43,7 @@ static int read_changed(const char *from, const char *to)
     return status;
 }
 
-static void the_reader_is_strict(void **state)
+UNIT_TEST(the_reader_is_strict)
 {
     static const char *const change[][2] = {
         {"\"version\": 1", "\"version\": 2"},
@@ -64,7 +64,6 @@ static void the_reader_is_strict(void **state)
         {"\"role\"", "\"roll\""},
     };
 
-    (void)state;
     assert_int_equal(read_changed("\"version\": 1", "\"version\": 1"), FSDP_OK);
     assert_int_equal(
         read_changed("\"pieces\":", "\"filled\": [1], \"pieces\":"), FSDP_OK);

@@ -279,7 +279,7 @@ static void compare_table(const char *key, const struct record_table *table,
 
 /* NOLINTEND(misc-no-recursion) */
 
-static void schemas_of_files(void **state)
+UNIT_TEST(schemas_of_files)
 {
     const struct {
         const char *name;
@@ -295,7 +295,6 @@ static void schemas_of_files(void **state)
                {"plan-model", &description_table},
                {"plan-cluster", &cluster_table}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         compare_table(all[i].name, all[i].table, load_schema(all[i].name));
         json_decref(schema);
@@ -327,11 +326,10 @@ static void compare_case_bounds(const json_t *properties)
 }
 
 /* What adapters are given, and what a case says of itself, are one table. */
-static void schema_of_a_case(void **state)
+UNIT_TEST(schema_of_a_case)
 {
     const char *const names[] = {"job-case", "record-case"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const json_t *x;
 
@@ -368,11 +366,10 @@ static void compare_line(const char *type, const struct record_table *table)
     fail_msg("the schema has no such line as \"%s\"", type);
 }
 
-static void schema_of_a_log(void **state)
+UNIT_TEST(schema_of_a_log)
 {
     size_t n = 1;
 
-    (void)state;
     (void)load_schema("probe-log");
     compare_line("header", &probe_header);
     for (const struct probe_line *l = probe_lines; l->type; l++) {

@@ -210,11 +210,10 @@ static void nothing_to_export(void **state)
     assert_int_equal(fclose(f), 0);
 }
 
-static void numbers(void **state)
+UNIT_TEST(numbers)
 {
     char text[PAGE_NUMBER_BYTES];
 
-    (void)state;
     assert_string_equal(page_bytes(0, text), "0 B");
     assert_string_equal(page_bytes(1023, text), "1023 B");
     assert_string_equal(page_bytes(29844, text), "29.14 KiB");
