@@ -3,15 +3,9 @@
  * case_graph_claims_test.c - what a random graph asks of an adapter: each claim
  * of some, none of others; and of parts of a graph what can be counted by hand.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_graph.h"
 #include "cases/case_graph_claims.h"
+#include "testing/unit_testing.h"
 
 #include <string.h>
 
@@ -30,7 +24,7 @@ static bool wants(const struct run_case *c, const char *claim)
 }
 
 /* Of a thousand seeds so many ask for it at least, and so many at most. */
-static void each_is_asked_of_some(void **state)
+UNIT_TEST(each_is_asked_of_some)
 {
     static const struct {
         const char *claim;
@@ -44,7 +38,6 @@ static void each_is_asked_of_some(void **state)
     };
     struct run_case c;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         uint32_t n = 0;
 
@@ -58,13 +51,12 @@ static void each_is_asked_of_some(void **state)
 }
 
 /* Nothing is asked of a case without a graph, or of the head alone. */
-static void of_little_nothing_is_asked(void **state)
+UNIT_TEST(of_little_nothing_is_asked)
 {
     const char *list[CASE_GRAPH_CLAIMS];
     struct run_case c;
     struct graph g;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         case_graph_draw(seed, &c);
         memset(c.size, 0, sizeof(c.size));
@@ -86,14 +78,13 @@ static void of_little_nothing_is_asked(void **state)
 }
 
 /* All modules in one unit, and the root's: no two windows, nothing crosses. */
-static void one_window_crosses_none(void **state)
+UNIT_TEST(one_window_crosses_none)
 {
     struct run_case c;
     struct graph g;
     uint64_t bits;
     uint32_t n = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 1000; seed++) {
         case_graph_draw(seed, &c);
         assert_true(graph_size_bits(c.size, &bits));

@@ -4,17 +4,11 @@
  * accepts, the same each time; everything that a graph can have occurs often
  * enough; and what is smaller than a case can be run as well.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_graph.h"
 #include "cases/case_model.h"
 #include "models/batch.h"
 #include "models/model_build_internal.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,11 +93,10 @@ static void check_case(const struct run_case *c)
     case_model_release(&m);
 }
 
-static void cases_are_well_formed(void **state)
+UNIT_TEST(cases_are_well_formed)
 {
     struct run_case c;
 
-    (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         case_graph_draw(seed, &c);
         check_case(&c);
@@ -142,12 +135,11 @@ static uint64_t drawn_by(uint32_t generator)
 }
 
 /* Golden: a seed that somebody has noted means what it meant. */
-static void generators_draw_what_they_drew(void **state)
+UNIT_TEST(generators_draw_what_they_drew)
 {
     static const uint64_t golden[] = {0x78b508f8cab05703, 0x3190f741dd5c644f,
                                       0x95c84469a518a159};
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) {
         const uint64_t got = drawn_by(i + 1);
 
@@ -156,14 +148,13 @@ static void generators_draw_what_they_drew(void **state)
     }
 }
 
-static void a_seed_draws_the_same_again(void **state)
+UNIT_TEST(a_seed_draws_the_same_again)
 {
     struct run_case a;
     struct run_case b;
     struct graph g[2];
     uint32_t differ = 0;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
         memset(&g, 0xff, sizeof(g));
         case_graph_draw(seed, &a);
@@ -181,12 +172,11 @@ static void a_seed_draws_the_same_again(void **state)
 }
 
 /* Of a hundred graphs so many have it at least. */
-static void every_feature_occurs(void **state)
+UNIT_TEST(every_feature_occurs)
 {
     uint32_t n[GRAPH_N_FEATURES] = {0};
     struct run_case c;
 
-    (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         case_graph_draw(seed, &c);
         for (uint32_t f = 0; f < GRAPH_N_FEATURES; f++) {
@@ -203,7 +193,7 @@ static void every_feature_occurs(void **state)
 
 #define COUNT(of, value) (of)[(value) < 16 ? (value) : 15]++
 
-static void every_option_occurs(void **state)
+UNIT_TEST(every_option_occurs)
 {
     uint32_t strategy[16] = {0};
     uint32_t ranks[16] = {0};
@@ -225,7 +215,6 @@ static void every_option_occurs(void **state)
                   {flight, 0, 2},    {keep, 0, 1},     {steps, 2, 3}};
     struct run_case c;
 
-    (void)state;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         case_graph_draw(seed, &c);
         COUNT(strategy, c.strategy);
@@ -259,12 +248,11 @@ static uint32_t weight_of(const struct run_case *c)
            10 * c->steps + c->microbatches;
 }
 
-static void what_is_smaller_can_be_run(void **state)
+UNIT_TEST(what_is_smaller_can_be_run)
 {
     uint32_t lighter = 0;
     uint32_t n = 0;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 40; seed++) {
         struct run_case c;
         struct run_case smaller;
@@ -283,14 +271,13 @@ static void what_is_smaller_can_be_run(void **state)
 }
 
 /* Always taking what is smaller ends at the head alone. */
-static void the_smallest_has_nothing_smaller(void **state)
+UNIT_TEST(the_smallest_has_nothing_smaller)
 {
     struct run_case c;
     struct run_case smaller;
     struct graph g;
     uint32_t rounds = 0;
 
-    (void)state;
     case_graph_draw(17, &c);
     for (uint32_t at = 0; case_graph_smaller(&c, &at, &smaller); at = 0) {
         c = smaller;
@@ -305,7 +292,7 @@ static void the_smallest_has_nothing_smaller(void **state)
     assert_int_equal(c.scenario, CASE_TRAIN);
 }
 
-static void sizes_have_one_name(void **state)
+UNIT_TEST(sizes_have_one_name)
 {
     static const char *const bad[] = {"",
                                       "Random",
@@ -322,7 +309,6 @@ static void sizes_have_one_name(void **state)
     uint64_t bits;
     char size[16];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_false(graph_size_bits(bad[i], &bits));
     }
@@ -351,14 +337,13 @@ static void sizes_have_one_name(void **state)
 
 /* The manifest's own: each feature, and each of these in a case that every
  * engine claims to run, as none runs ahead. */
-static void the_manifest_has_every_feature(void **state)
+UNIT_TEST(the_manifest_has_every_feature)
 {
     struct fsdp_error error = {0};
     struct case_list list;
     uint32_t all = 0;
     uint32_t n = 0;
 
-    (void)state;
     assert_int_equal(manifest_make(&list, &error), FSDP_OK);
     for (uint32_t i = 0; i < list.n; i++) {
         const struct run_case *c = &list.c[i];

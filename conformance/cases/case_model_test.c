@@ -3,14 +3,8 @@
  * case_model_test.c - every case of the manifest has a model and units, and
  * its data, units and shards are what the manifest chose it for.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_model.h"
+#include "testing/unit_testing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,12 +82,11 @@ static bool has_empty_shard(const struct run_case *c,
     return false;
 }
 
-static void every_case_has_a_model_and_units(void **state)
+UNIT_TEST(every_case_has_a_model_and_units)
 {
     uint32_t n_empty = 0;
     uint32_t n_kept = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < list.n; i++) {
         const struct run_case *const c = &list.c[i];
         struct case_model m;
@@ -119,11 +112,10 @@ static void every_case_has_a_model_and_units(void **state)
     assert_true(n_empty > 5);
 }
 
-static void natural_batches_of_three_ranks_differ(void **state)
+UNIT_TEST(natural_batches_of_three_ranks_differ)
 {
     uint32_t n = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < list.n; i++) {
         const struct run_case *const c = &list.c[i];
         const struct workload *w;
@@ -151,7 +143,7 @@ static void natural_batches_of_three_ranks_differ(void **state)
 }
 
 /* The wraps of the textbook's model: whole, by layer, two layers a unit. */
-static void wraps_of_the_miniature_have_their_units(void **state)
+UNIT_TEST(wraps_of_the_miniature_have_their_units)
 {
     static const struct {
         uint32_t wrap, n_units;
@@ -162,7 +154,6 @@ static void wraps_of_the_miniature_have_their_units(void **state)
     struct run_case c = list.c[0];
     struct case_model m;
 
-    (void)state;
     assert_string_equal(c.workload, "mlp");
     assert_string_equal(c.size, "seed");
     for (size_t i = 0; i < sizeof(wraps) / sizeof(wraps[0]); i++) {
@@ -196,11 +187,10 @@ static void assert_refused(const struct run_case *c, const char *complaint)
 }
 
 /* An option that reaches beyond the last unit would be refused. */
-static void no_case_reaches_beyond_its_units(void **state)
+UNIT_TEST(no_case_reaches_beyond_its_units)
 {
     uint32_t n = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < list.n; i++) {
         const struct run_case *const c = &list.c[i];
         struct case_model m;
@@ -219,11 +209,10 @@ static void no_case_reaches_beyond_its_units(void **state)
     assert_true(n > 40);
 }
 
-static void what_does_not_exist_is_refused_by_name(void **state)
+UNIT_TEST(what_does_not_exist_is_refused_by_name)
 {
     struct run_case c = list.c[0];
 
-    (void)state;
     memcpy(c.workload, "cnn", 4);
     assert_refused(&c, "there are: mlp, linear, gpt");
     memcpy(c.workload, "mlp", 4);

@@ -9,14 +9,8 @@
  * id of a case that would show it and as many others as possible: cases.txt
  * takes these ids as they are.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_axes_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,12 +219,11 @@ static void make_manifest(struct case_list *list)
     assert_int_equal(manifest_make(list, &error), FSDP_OK);
 }
 
-static void every_possible_pair_occurs(void **state)
+UNIT_TEST(every_possible_pair_occurs)
 {
     struct pairs *const p = pairs_new();
     struct case_list list;
 
-    (void)state;
     make_manifest(&list);
     assert_none_missing(p, &list);
     manifest_release(&list);
@@ -257,7 +250,7 @@ static bool is_needed(struct pairs *p, const struct run_case *c)
 
 /* The proof can fail: many cases are there for some pair, and a third of the
  * manifest lacks many. */
-static void cases_are_needed(void **state)
+UNIT_TEST(cases_are_needed)
 {
     struct pairs *const p = pairs_new();
     struct missing missing;
@@ -265,7 +258,6 @@ static void cases_are_needed(void **state)
     uint32_t needed = 0;
     uint32_t all;
 
-    (void)state;
     make_manifest(&list);
     all = list.n;
     pairs_count(p, &list);
@@ -283,14 +275,13 @@ static void cases_are_needed(void **state)
 
 /* Without one case the pairs that it alone has are named, and the cases that
  * are proposed make the list whole again. */
-static void a_missing_pair_is_named(void **state)
+UNIT_TEST(a_missing_pair_is_named)
 {
     struct pairs *const p = pairs_new();
     struct missing missing;
     struct case_list list;
     uint32_t n_world = 0;
 
-    (void)state;
     make_manifest(&list);
     for (uint32_t i = 0; i < list.n; i++) {
         const bool away = strcmp(list.c[i].workload, "gpt") == 0 &&
@@ -319,13 +310,12 @@ static void a_missing_pair_is_named(void **state)
 }
 
 /* Every size of a world that cases.txt lacks, but for large ones. */
-static void other_worlds_have_every_pair(void **state)
+UNIT_TEST(other_worlds_have_every_pair)
 {
     struct pairs *const p = pairs_new();
     struct fsdp_error error = {0};
     struct case_list manifest;
 
-    (void)state;
     make_manifest(&manifest);
     for (uint32_t ranks = 1; ranks <= CASE_USUAL_RANKS; ranks++) {
         struct case_list list = {NULL, 0};

@@ -3,14 +3,8 @@
  * case_test.c - names, ids, checks, options and baseline keys of cases; and
  * whether they leave gradients unreduced.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_claims.h"
+#include "testing/unit_testing.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -45,11 +39,10 @@ static void assert_id(const struct run_case *c, const char *wanted)
     assert_string_equal(id, wanted);
 }
 
-static void an_id_names_what_is_special(void **state)
+UNIT_TEST(an_id_names_what_is_special)
 {
     struct run_case c = plain();
 
-    (void)state;
     assert_id(&c, "mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd");
     c.strategy = CASE_HYBRID_SHARD;
     c.replicas = 2;
@@ -77,7 +70,7 @@ static void an_id_names_what_is_special(void **state)
 }
 
 /* Not part of any well-formed case, but ids are made of these too. */
-static void an_id_of_nonsense_stays_in_its_buffer(void **state)
+UNIT_TEST(an_id_of_nonsense_stays_in_its_buffer)
 {
     struct {
         char id[CASE_ID_BYTES];
@@ -85,7 +78,6 @@ static void an_id_of_nonsense_stays_in_its_buffer(void **state)
     } at;
     struct run_case c;
 
-    (void)state;
     for (int byte = 0; byte < 256; byte++) {
         memset(&c, byte, sizeof(c));
         memset(&at, 0x5a, sizeof(at));
@@ -99,7 +91,7 @@ static void an_id_of_nonsense_stays_in_its_buffer(void **state)
     }
 }
 
-static void floats_are_short_and_come_back(void **state)
+UNIT_TEST(floats_are_short_and_come_back)
 {
     static const struct {
         float x;
@@ -121,7 +113,6 @@ static void floats_are_short_and_come_back(void **state)
     uint32_t bits = 1;
     float x;
 
-    (void)state;
     for (size_t i = 0; i < N_OF(pinned); i++) {
         case_float_text(pinned[i].x, text);
         assert_string_equal(text, pinned[i].text);
@@ -137,7 +128,7 @@ static void floats_are_short_and_come_back(void **state)
     }
 }
 
-static void names_come_back_as_values(void **state)
+UNIT_TEST(names_come_back_as_values)
 {
     static const struct {
         const char *(*name)(uint32_t);
@@ -153,7 +144,6 @@ static void names_come_back_as_values(void **state)
     };
     uint32_t value;
 
-    (void)state;
     for (size_t i = 0; i < N_OF(list); i++) {
         for (uint32_t v = 0; v < list[i].n; v++) {
             assert_non_null(list[i].name(v));
@@ -190,7 +180,7 @@ enum {
     BITS_MINUS_ONE = (int)0xbf800000,
 };
 
-static void faults_of_cases_are_found(void **state)
+UNIT_TEST(faults_of_cases_are_found)
 {
     static const struct fault fault[] = {
         FAULT(workload, 0),
@@ -235,7 +225,6 @@ static void faults_of_cases_are_found(void **state)
     };
     struct run_case c = plain();
 
-    (void)state;
     assert_null(case_check(&c));
     for (size_t i = 0; i < N_OF(fault); i++) {
         c = plain();
@@ -250,11 +239,10 @@ static void faults_of_cases_are_found(void **state)
     assert_non_null(case_check(&c));
 }
 
-static void meshes_fit_strategies(void **state)
+UNIT_TEST(meshes_fit_strategies)
 {
     struct run_case c = plain();
 
-    (void)state;
     c.strategy = CASE_NO_SHARD;
     assert_non_null(case_check(&c));
     c.replicas = 4;
@@ -287,13 +275,12 @@ static void meshes_fit_strategies(void **state)
     assert_non_null(case_check(&c));
 }
 
-static void options_follow_the_strategy(void **state)
+UNIT_TEST(options_follow_the_strategy)
 {
     static const uint32_t reshards[CASE_N_STRATEGIES] = {1, 0, 0, 1, 0};
     struct fsdp_options options;
     struct run_case c = plain();
 
-    (void)state;
     for (uint32_t s = 0; s < CASE_N_STRATEGIES; s++) {
         c.strategy = s;
         memset(&options, 0xff, sizeof(options));
@@ -334,13 +321,12 @@ static bool same_key(const struct run_case *a, const struct run_case *b)
     return strcmp(key[0], key[1]) == 0;
 }
 
-static void what_does_not_matter_unsharded_shares_a_key(void **state)
+UNIT_TEST(what_does_not_matter_unsharded_shares_a_key)
 {
     const struct run_case c = plain();
     struct run_case d = c;
     char key[CASE_ID_BYTES];
 
-    (void)state;
     case_baseline_key(&c, key);
     assert_string_equal(key, "mlp.seed.natural.seed1.k4r1.rank.g0.s.sgd.lr0.05."
                              "wd0.div0.steps4.rec2");
@@ -357,7 +343,7 @@ static void what_does_not_matter_unsharded_shares_a_key(void **state)
     assert_false(same_key(&c, &d));
 }
 
-static void what_matters_unsharded_has_a_key_of_its_own(void **state)
+UNIT_TEST(what_matters_unsharded_has_a_key_of_its_own)
 {
     static const struct fault change[] = {
         FAULT(workload, 0x00747067),
@@ -381,7 +367,6 @@ static void what_matters_unsharded_has_a_key_of_its_own(void **state)
     struct run_case ring = c;
     struct run_case d;
 
-    (void)state;
     for (size_t i = 0; i < N_OF(change); i++) {
         d = c;
         memcpy((char *)&d + change[i].offset, &change[i].value, 4);
@@ -414,11 +399,10 @@ static bool is_claim_of(const struct run_case *c, const char *claim)
 }
 
 /* Only microbatches that the case has count, and the claim goes by them. */
-static void a_microbatch_may_stay_unreduced(void **state)
+UNIT_TEST(a_microbatch_may_stay_unreduced)
 {
     struct run_case c = plain();
 
-    (void)state;
     c.microbatches = 2;
     c.sync[1] = 1;
     c.sync[2] = 0;

@@ -4,15 +4,9 @@
  * and different, and lists of cases are read strictly. That every pair of
  * values occurs is shown by case_pairs_test.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_precision.h"
 #include "cases/case_script.h"
+#include "testing/unit_testing.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>
@@ -50,14 +44,13 @@ static char *pinned_text(const struct case_list *list)
     return text;
 }
 
-static void the_list_is_the_pinned_one(void **state)
+UNIT_TEST(the_list_is_the_pinned_one)
 {
     unsigned char digest[SHA256_DIGEST_LENGTH];
     char hex[2 * SHA256_DIGEST_LENGTH + 1];
     struct case_list list;
     char *text;
 
-    (void)state;
     make(&list);
     text = pinned_text(&list);
     assert_non_null(SHA256((unsigned char *)text, strlen(text), digest));
@@ -105,11 +98,10 @@ static void check_list(const struct case_list *list)
     free(id);
 }
 
-static void cases_are_well_formed_and_differ(void **state)
+UNIT_TEST(cases_are_well_formed_and_differ)
 {
     struct case_list list;
 
-    (void)state;
     make(&list);
     assert_in_range(list.n, 300, 1200);
     check_list(&list);
@@ -117,11 +109,10 @@ static void cases_are_well_formed_and_differ(void **state)
 }
 
 /* `--level layout` makes these of them. */
-static void each_can_be_sharded_alone(void **state)
+UNIT_TEST(each_can_be_sharded_alone)
 {
     struct case_list list;
 
-    (void)state;
     make(&list);
     for (uint32_t i = 0; i < list.n; i++) {
         struct run_case c;
@@ -142,12 +133,11 @@ static void each_can_be_sharded_alone(void **state)
 /* A check of arithmetic needs data whose order matters, an odd world and
  * batches that differ: these are natural data of three ranks, or of three
  * in a dimension. */
-static void every_strategy_has_natural_data_of_three(void **state)
+UNIT_TEST(every_strategy_has_natural_data_of_three)
 {
     bool found[CASE_N_STRATEGIES] = {false};
     struct case_list list;
 
-    (void)state;
     make(&list);
     for (uint32_t i = 0; i < list.n; i++) {
         const struct run_case *const c = &list.c[i];
@@ -179,7 +169,7 @@ static bool has(const struct case_list *list, const char *wanted)
     return false;
 }
 
-static void the_core_is_there(void **state)
+UNIT_TEST(the_core_is_there)
 {
     static const char *const core[] = {
         "mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd.steps40",
@@ -198,7 +188,6 @@ static void the_core_is_there(void **state)
     };
     struct case_list list;
 
-    (void)state;
     make(&list);
     for (size_t i = 0; i < sizeof(core) / sizeof(core[0]); i++) {
         if (!has(&list, core[i])) {
@@ -271,11 +260,10 @@ static void check_exact16(const struct case_list *list, uint32_t at_least)
     assert_true(n >= at_least);
 }
 
-static void exact_data_stay_exact(void **state)
+UNIT_TEST(exact_data_stay_exact)
 {
     struct case_list list;
 
-    (void)state;
     make(&list);
     check_exact(&list, 20);
     check_exact16(&list, 20);
@@ -284,14 +272,13 @@ static void exact_data_stay_exact(void **state)
 
 /* A prime has no mesh; 16 and 64 are powers of two, by which exact data need
  * no other factor; 36 is divided by seven numbers of replicas. */
-static void other_worlds_have_cases_too(void **state)
+UNIT_TEST(other_worlds_have_cases_too)
 {
     static const uint32_t ranks[] = {5, 16, 36, 64};
     static const uint32_t n_meshes[] = {0, 3, 7, 5};
     static const uint32_t n_trees[] = {0, 7, 0, 9}; /* whose K divides 64 */
     struct fsdp_error error = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
         struct case_list list = {NULL, 0};
         uint32_t n = 0;
@@ -311,13 +298,12 @@ static void other_worlds_have_cases_too(void **state)
 }
 
 /* Each strategy in both layouts; of a prime number of ranks no hybrid one. */
-static void large_worlds_have_a_dozen(void **state)
+UNIT_TEST(large_worlds_have_a_dozen)
 {
     static const uint32_t ranks[] = {67, 128, 300, 512};
     static const uint32_t n[] = {8, 12, 12, 12};
     struct fsdp_error error = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
         struct case_list list = {NULL, 0};
         uint32_t shown[CASE_N_STRATEGIES][2][2] = {{{0}}};
@@ -350,12 +336,11 @@ static void large_worlds_have_a_dozen(void **state)
     }
 }
 
-static void golden_cases_are_well_formed(void **state)
+UNIT_TEST(golden_cases_are_well_formed)
 {
     struct fsdp_error error = {0};
     struct case_list list;
 
-    (void)state;
     assert_int_equal(manifest_golden(&list, &error), FSDP_OK);
     assert_int_equal(list.n, 38);
     check_list(&list);
@@ -364,7 +349,7 @@ static void golden_cases_are_well_formed(void **state)
 
 #define GOOD_ID "mlp.odd.natural.full-shard.k3.flat.layer.rank.s.sgd"
 
-static void lists_are_read_strictly(void **state)
+UNIT_TEST(lists_are_read_strictly)
 {
     static const struct {
         const char *text;
@@ -385,7 +370,6 @@ static void lists_are_read_strictly(void **state)
     struct case_list list;
     char line[16];
 
-    (void)state;
     memset(&error, 0, sizeof(error));
     assert_int_equal(case_list_read("t",
                                     "# two\n" GOOD_ID "\n\n" GOOD_ID ".steps5",
@@ -408,13 +392,12 @@ static void lists_are_read_strictly(void **state)
 }
 
 /* No line that is longer than any id is taken for its beginning. */
-static void a_long_line_is_no_id(void **state)
+UNIT_TEST(a_long_line_is_no_id)
 {
     char text[2 * CASE_ID_BYTES];
     struct fsdp_error error = {0};
     struct case_list list;
 
-    (void)state;
     memset(text, '0', sizeof(text));
     text[sizeof(text) - 1] = '\0';
     memcpy(text, GOOD_ID ".seed", strlen(GOOD_ID ".seed"));

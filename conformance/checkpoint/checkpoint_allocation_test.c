@@ -9,16 +9,10 @@
  *
  * The test is linked with --wrap of malloc and its family.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "checkpoint/checkpoint_testing.h"
 #include "checkpoint/folder_erase.h"
 #include "run/play/fault_testing.h"
+#include "testing/unit_testing.h"
 
 #include <dirent.h>
 

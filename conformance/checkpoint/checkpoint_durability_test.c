@@ -57,9 +57,8 @@ static void fail_each(uint32_t form, uint64_t elements, int error, bool partly)
     folder_erase(directory);
 }
 
-static void each_call_fails(void **state)
+UNIT_TEST(each_call_fails)
 {
-    (void)state;
     fail_each(FSDP_SAVE_SHARDED, ELEMENTS, EIO, false);
     fail_each(FSDP_SAVE_FULL, ELEMENTS, EIO, false);
     fail_each(FSDP_SAVE_SHARDED, ELEMENTS, ENOSPC, true);
@@ -70,7 +69,7 @@ static void each_call_fails(void **state)
 }
 
 /* A disk of its own, which grows full. */
-static void full_disk(void **state)
+UNIT_TEST(full_disk)
 {
     char directory[] = "/tmp/checkpoint_durability_test.XXXXXX";
     struct fsdp_error why;
@@ -78,7 +77,6 @@ static void full_disk(void **state)
     float good = 0.0f;
     int status;
 
-    (void)state;
     assert_non_null(mkdtemp(directory));
     if (mount("none", directory, "tmpfs", 0, "size=256k") != 0) {
         (void)rmdir(directory);
@@ -103,7 +101,7 @@ static void full_disk(void **state)
 }
 
 /* The newest whole one, and the reason says what was passed over. */
-static void incomplete_is_passed_over(void **state)
+UNIT_TEST(incomplete_is_passed_over)
 {
     char directory[] = "/tmp/checkpoint_durability_test.XXXXXX";
     char path[128];
@@ -112,7 +110,6 @@ static void incomplete_is_passed_over(void **state)
     struct checkpoint *c;
     struct rank r;
 
-    (void)state;
     assert_non_null(mkdtemp(directory));
     make_rank(&r, ELEMENTS);
     for (uint32_t i = 1; i < 4; i++) {
@@ -136,7 +133,7 @@ static void incomplete_is_passed_over(void **state)
     folder_erase(directory);
 }
 
-static void refused_places(void **state)
+UNIT_TEST(refused_places)
 {
     char file[] = "/tmp/checkpoint_durability_test.XXXXXX";
     char below[80];
@@ -144,7 +141,6 @@ static void refused_places(void **state)
     struct rank r;
     int fd = mkstemp(file);
 
-    (void)state;
     assert_true(fd >= 0);
     (void)close(fd);
     make_rank(&r, ELEMENTS);

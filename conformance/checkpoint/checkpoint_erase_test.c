@@ -89,7 +89,7 @@ static enum phase kill_saver(struct rank *r, const char *directory,
 }
 
 /* What was told of is there, or what came after it. */
-static void killed(void **state)
+UNIT_TEST(killed)
 {
     char directory[] = "/tmp/checkpoint_erase_test.XXXXXX";
     struct rank r;
@@ -99,7 +99,6 @@ static void killed(void **state)
     uint32_t half[PHASES] = {0};
     uint32_t published = 0; /* that nobody was told of any more */
 
-    (void)state;
     assert_non_null(mkdtemp(directory));
     make_rank(&r, ELEMENTS);
     for (uint32_t i = 0; i < kills; i++) {
@@ -133,7 +132,7 @@ static void killed(void **state)
 
 /* Each call of erasing fails in turn: it says so, or is done; the next call
  * does what is left. */
-static void erasing_fails(void **state)
+UNIT_TEST(erasing_fails)
 {
     char directory[] = "/tmp/checkpoint_erase_test.XXXXXX";
     char why[CHECKPOINT_WHY_BYTES] = "";
@@ -141,7 +140,6 @@ static void erasing_fails(void **state)
     struct rank r;
     uint32_t failures = 0;
 
-    (void)state;
     assert_non_null(mkdtemp(directory));
     make_rank(&r, ELEMENTS);
     for (uint64_t nth = 1; nth < MAX_SITES; nth++) {
@@ -183,7 +181,7 @@ static void erasing_fails(void **state)
 
 /* What is older than the newest complete ones goes, whatever it is; what is
  * newer and not complete is for people to look at. */
-static void erases_older_ones(void **state)
+UNIT_TEST(erases_older_ones)
 {
     char directory[] = "/tmp/checkpoint_erase_test.XXXXXX";
     char path[128];
@@ -191,7 +189,6 @@ static void erases_older_ones(void **state)
     struct fsdp_error error;
     struct rank r;
 
-    (void)state;
     assert_non_null(mkdtemp(directory));
     make_rank(&r, ELEMENTS);
     for (uint32_t i = 1; i < 7; i++) {
@@ -236,13 +233,12 @@ static void saves_and_erases(void)
 
 /* Whoever has looked which is the newest, and comes to open it when its saver
  * has published another one and erased it, finds that. */
-static void erased_while_it_is_opened(void **state)
+UNIT_TEST(erased_while_it_is_opened)
 {
     char directory[] = "/tmp/checkpoint_erase_test.XXXXXX";
     struct fsdp_error error;
     struct rank *r = &other_saver.rank;
 
-    (void)state;
     assert_non_null(mkdtemp(directory));
     make_rank(r, ELEMENTS);
     (void)snprintf(other_saver.directory, sizeof(other_saver.directory), "%s",

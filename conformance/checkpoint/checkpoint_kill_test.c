@@ -11,15 +11,9 @@
  *
  * The test is linked with --wrap of the calls that read and write.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "checkpoint/checkpoint_testing.h"
 #include "checkpoint/folder_erase.h"
+#include "testing/unit_testing.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -7,16 +7,10 @@
 #ifndef FSDP_CTS_CHECKPOINT_RANK_TESTING_H
 #define FSDP_CTS_CHECKPOINT_RANK_TESTING_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "checkpoint.h"
 #include "checkpoint_faults.h"
 #include "folder_erase.h"
+#include "testing/unit_testing.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -4,16 +4,10 @@
  * another model is refused by both engines: the reason names the file and what
  * was expected, and the model in memory is as it was.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/checkpoint_testing.h"
 #include "checkpoint/folder_erase.h"
+#include "testing/unit_testing.h"
 
 #include <dirent.h>
 #include <fcntl.h>

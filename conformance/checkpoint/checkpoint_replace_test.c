@@ -7,15 +7,9 @@
  *
  * The test is linked with --wrap of the calls that read.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "checkpoint/checkpoint_testing.h"
 #include "checkpoint/folder_erase.h"
+#include "testing/unit_testing.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -290,15 +284,13 @@ static void each_read(enum harm harm)
     }
 }
 
-static void each_read_fails(void **state)
+UNIT_TEST(each_read_fails)
 {
-    (void)state;
     each_read(HARM_READ);
 }
 
-static void written_to_while_read(void **state)
+UNIT_TEST(written_to_while_read)
 {
-    (void)state;
     each_read(HARM_WRITTEN);
 }
 
@@ -363,18 +355,16 @@ static void torn_at_worst(enum harm harm)
     }
 }
 
-static void torn(void **state)
+UNIT_TEST(torn)
 {
-    (void)state;
     torn_at_worst(HARM_READS);
     torn_at_worst(HARM_NO_PLACE);
     torn_at_worst(HARM_FULL);
 }
 
 /* A disk that is full keeps nobody from loading what is sound. */
-static void no_place(void **state)
+UNIT_TEST(no_place)
 {
-    (void)state;
     for (uint32_t i = 0; i < 2; i++) {
         struct scene *s = make_scene(i, HELD_TRAINED);
 

@@ -4,15 +4,9 @@
  * in pieces of any length: each element is rounded where it belongs, and comes
  * back widened, from any place.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder_erase.h"
+#include "testing/unit_testing.h"
 
 #include <fsdp/arith/bits.h>
 #include <fsdp/arith/cast.h>
@@ -113,12 +107,11 @@ static void expect(uint32_t dtype, uint64_t first, uint64_t n)
     }
 }
 
-static void rounded_in_place(void **state)
+UNIT_TEST(rounded_in_place)
 {
     static const uint32_t dtypes[] = {FSDP_DTYPE_BF16, FSDP_DTYPE_F16};
     static const uint32_t steps[] = {N, 4096, 4097, 777};
 
-    (void)state;
     for (uint32_t i = 0; i < N; i++) {
         given[i] = element(i);
     }

@@ -4,13 +4,14 @@
  * a folder with a checkpoint that some engine's ranks saved after two steps of
  * training, and loading it with other ranks of any engine.
  *
- * Ranks are threads. Include after cmocka.h.
+ * Ranks are threads.
  */
 #ifndef FSDP_CTS_CHECKPOINT_TESTING_H
 #define FSDP_CTS_CHECKPOINT_TESTING_H
 
 #include "run/play/checkpoint_files.h"
 #include "run/play/drive.h"
+#include "testing/unit_testing.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -4,15 +4,9 @@
  * meshes, wraps, engines and forms, to the last bit of every parameter and
  * moment.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "checkpoint/checkpoint_testing.h"
 #include "checkpoint/folder_erase.h"
+#include "testing/unit_testing.h"
 
 static const struct fsdp_engine *engine(uint32_t i)
 {
@@ -110,45 +104,41 @@ enum {
     N_MOVES = sizeof(moves) / sizeof(moves[0])
 };
 
-static void sharded(void **state)
+UNIT_TEST(sharded)
 {
-    (void)state;
     for (uint32_t i = 0; i < N_MOVES; i++) {
         move(moves[i].from, moves[i].to, moves[i].size, FSDP_SAVE_SHARDED, 0,
              0);
     }
 }
 
-static void full_by_one(void **state)
+UNIT_TEST(full_by_one)
 {
-    (void)state;
     for (uint32_t i = 0; i < N_MOVES; i += 2) {
         move(moves[i].from, moves[i].to, moves[i].size, FSDP_SAVE_FULL, 1, 0);
     }
 }
 
 /* In several files, each of which has tensors of all ranks. */
-static void full_by_all(void **state)
+UNIT_TEST(full_by_all)
 {
-    (void)state;
     for (uint32_t i = 1; i < N_MOVES; i += 2) {
         move(moves[i].from, moves[i].to, moves[i].size, FSDP_SAVE_FULL, 0,
              2000);
     }
 }
 
-static void local(void **state)
+UNIT_TEST(local)
 {
     const struct arrangement three = FULL_SHARD(3, CASE_WRAP_LAYER);
     const struct arrangement six = HYBRID(6, 2, CASE_WRAP_LAYER);
 
-    (void)state;
     move(three, three, "odd", FSDP_SAVE_LOCAL, 0, 0);
     move(three, six, "odd", FSDP_SAVE_LOCAL, 0, 0);
 }
 
 /* Flat shards of other units are not these. */
-static void local_of_others(void **state)
+UNIT_TEST(local_of_others)
 {
     char directory[] = "/tmp/checkpoint_worlds_test.XXXXXX";
     struct arrangement from = FULL_SHARD(3, CASE_WRAP_LAYER);
@@ -157,7 +147,6 @@ static void local_of_others(void **state)
                                          ROWS(3, CASE_WRAP_LAYER)};
     struct shown saved;
 
-    (void)state;
     assert_non_null(mkdtemp(directory));
     testing.form = FSDP_SAVE_LOCAL;
     from.engine = fsdp_ref_engine();
@@ -179,7 +168,7 @@ static void local_of_others(void **state)
 }
 
 /* Both engines write the same bytes, twice. */
-static void engines_write_the_same(void **state)
+UNIT_TEST(engines_write_the_same)
 {
     const struct {
         uint32_t form, alone;
@@ -189,7 +178,6 @@ static void engines_write_the_same(void **state)
                  {FSDP_SAVE_FULL, 1}};
     struct arrangement a = FULL_SHARD(3, CASE_WRAP_PAIR);
 
-    (void)state;
     for (uint32_t i = 0; i < 4; i++) {
         char x[] = "/tmp/checkpoint_worlds_test.XXXXXX";
         char y[] = "/tmp/checkpoint_worlds_test.XXXXXX";
@@ -231,9 +219,8 @@ static void write_sample(uint32_t i, const char *directory, struct shown *out)
 static const char *const samples[] = {"sharded", "full"};
 
 /* What was saved once is loaded for ever, and saved again as the same bytes. */
-static void stored_samples(void **state)
+UNIT_TEST(stored_samples)
 {
-    (void)state;
     for (uint32_t i = 0; i < 2; i++) {
         char directory[] = "/tmp/checkpoint_worlds_test.XXXXXX";
         char stored[256];

@@ -2,14 +2,8 @@
 /*
  * folder_erase_test.c - what goes with a folder, and what does not.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "folder_erase.h"
+#include "testing/unit_testing.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -63,9 +57,8 @@ static int remove_base(void **state)
 }
 
 /* Of whoever is not root, too: one that may not be looked into. */
-static void test_all_of_it(void **state)
+UNIT_TEST(test_all_of_it)
 {
-    (void)state;
     assert_int_equal(mkdir(at("a"), 0777), 0);
     assert_int_equal(mkdir(at("a/b"), 0777), 0);
     make_file("a/b/file");
@@ -99,12 +92,11 @@ static void erase_closed(const char *top)
     _exit(access(top, F_OK) == 0 ? 3 : 0);
 }
 
-static void test_closed_in_closed(void **state)
+UNIT_TEST(test_closed_in_closed)
 {
     int status = 0;
     pid_t child;
 
-    (void)state;
     assert_int_equal(chmod(base, 0755), 0);
     assert_int_equal(mkdir(at("theirs"), 0777), 0);
     assert_int_equal(chmod(at("theirs"), 0777), 0);
@@ -121,9 +113,8 @@ static void test_closed_in_closed(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void test_links(void **state)
+UNIT_TEST(test_links)
 {
-    (void)state;
     assert_int_equal(mkdir(at("kept"), 0777), 0);
     make_file("kept/file");
     assert_int_equal(mkdir(at("a"), 0777), 0);
@@ -136,9 +127,8 @@ static void test_links(void **state)
     assert_true(is_there("kept/file"));
 }
 
-static void test_no_folder(void **state)
+UNIT_TEST(test_no_folder)
 {
-    (void)state;
     make_file("file");
     folder_erase(at("file"));
     assert_false(is_there("file"));

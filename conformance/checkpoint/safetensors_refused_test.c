@@ -6,14 +6,8 @@
  *
  * FIXTURES_DIR is the path of fixtures/.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "safetensors.h"
+#include "testing/unit_testing.h"
 
 #include <dirent.h>
 #include <fsdp/status.h>
@@ -228,9 +222,8 @@ static void check_why(const char *why, const char *complaint)
     }
 }
 
-static void each_case_is_refused_from_memory(void **state)
+UNIT_TEST(each_case_is_refused_from_memory)
 {
-    (void)state;
     for (int i = 0; i < N_REFUSED; i++) {
         struct safetensors_file *file = (struct safetensors_file *)&file;
         size_t bytes = 0;
@@ -274,22 +267,20 @@ static void check_fixture(const struct refused *c)
     assert_non_null(strstr(why, c->name));
 }
 
-static void each_case_is_a_fixture_and_refused_from_disk(void **state)
+UNIT_TEST(each_case_is_a_fixture_and_refused_from_disk)
 {
-    (void)state;
     for (int i = 0; i < N_REFUSED; i++) {
         check_fixture(&refused[i]);
     }
 }
 
 /* Nothing else lies in the directory, which others take as a whole. */
-static void each_fixture_is_a_case(void **state)
+UNIT_TEST(each_fixture_is_a_case)
 {
     DIR *const directory = opendir(REFUSED_DIR);
     const struct dirent *item;
     int n = 0;
 
-    (void)state;
     assert_non_null(directory);
     while ((item = readdir(directory))) {
         n += item->d_name[0] != '.';
@@ -298,13 +289,12 @@ static void each_fixture_is_a_case(void **state)
     assert_int_equal(n, N_REFUSED);
 }
 
-static void why_is_cut_to_its_buffer(void **state)
+UNIT_TEST(why_is_cut_to_its_buffer)
 {
     const unsigned char junk[8] = {0};
     struct safetensors_file *file;
     char why[8] = "#######";
 
-    (void)state;
     assert_int_equal(safetensors_open_memory(junk, 8, &file, why, 4),
                      FSDP_ERR_FORMAT);
     assert_string_equal(why, "(me");

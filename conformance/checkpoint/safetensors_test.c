@@ -7,14 +7,8 @@
  *
  * FIXTURES_DIR is the path of fixtures/.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "safetensors_testing.h"
+#include "testing/unit_testing.h"
 
 #define PYTHON_SAMPLE FIXTURES_DIR "/safetensors/python-sample.safetensors"
 
@@ -179,7 +173,7 @@ static void every_tensor_is_aligned_to_its_element(void **state)
     safetensors_close(file);
 }
 
-static void the_dtypes_have_their_bits(void **state)
+UNIT_TEST(the_dtypes_have_their_bits)
 {
     static const struct {
         const char *name;
@@ -198,7 +192,6 @@ static void the_dtypes_have_their_bits(void **state)
                   {"f32", 0},         {"F32 ", 0},
                   {"F8", 0},          {"", 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
         assert_int_equal(safetensors_dtype_bits(dtypes[i].name),
                          dtypes[i].bits);
@@ -245,7 +238,7 @@ static void the_reference_file_is_read_and_rewritten(void **state)
 }
 
 /* A reader may not assume the canonical order of header or data. */
-static void any_order_of_header_and_data_is_read(void **state)
+UNIT_TEST(any_order_of_header_and_data_is_read)
 {
     static const char header[] =
         " \0\0\0\0\0\0\0"
@@ -258,7 +251,6 @@ static void any_order_of_header_and_data_is_read(void **state)
     char why[512] = "";
     float one = 0.0F;
 
-    (void)state;
     memcpy(image, header, sizeof(image));
     image[0] = (char)(sizeof(image) - 8 - 5);
     assert_int_equal(

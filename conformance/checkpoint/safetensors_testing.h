@@ -2,13 +2,12 @@
 /*
  * safetensors_testing.h - what the tests of safetensors share: a directory for
  * each test, tensors in one line, and files compared.
- *
- * Include after cmocka.h.
  */
 #ifndef FSDP_CTS_SAFETENSORS_TESTING_H
 #define FSDP_CTS_SAFETENSORS_TESTING_H
 
 #include "safetensors.h"
+#include "testing/unit_testing.h"
 
 #include <fsdp/status.h>
 #include <stdio.h>

@@ -3,14 +3,8 @@
  * safetensors_write_test.c - what the writer refuses, and that a write which
  * fails leaves the old file and nothing else.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "safetensors_testing.h"
+#include "testing/unit_testing.h"
 
 #include <signal.h>
 #include <sys/resource.h>

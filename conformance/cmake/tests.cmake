@@ -15,13 +15,17 @@ find_library(GMP_LIBRARY NAMES gmp libgmp.so.10 REQUIRED)
 set(here ${CMAKE_SOURCE_DIR}/conformance)
 set(fixtures ${CMAKE_SOURCE_DIR}/fixtures)
 
+# What a test in C is linked with.
+add_library(unit-testing INTERFACE)
+target_link_libraries(unit-testing INTERFACE house PkgConfig::CMOCKA)
+target_include_directories(unit-testing INTERFACE ${here})
+
 # unit(FILE libraries... [WITH sources...]): FILE_test.c beside its code.
 function(unit file)
     cmake_parse_arguments(UNIT "" "TIMEOUT" "LINK;WITH" ${ARGN})
     get_filename_component(name ${file} NAME_WE)
     add_executable(${name} ${CMAKE_SOURCE_DIR}/${file} ${UNIT_WITH})
-    target_link_libraries(${name} PRIVATE house PkgConfig::CMOCKA ${UNIT_LINK})
-    target_include_directories(${name} PRIVATE ${here})
+    target_link_libraries(${name} PRIVATE unit-testing ${UNIT_LINK})
     target_compile_definitions(${name} PRIVATE FIXTURES_DIR="${fixtures}")
     set_target_properties(${name} PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
@@ -151,8 +155,7 @@ endforeach()
 if(MPI_C_FOUND)
     add_executable(world_mpi_test ${here}/world/world_mpi_test.c
         ${here}/world/world_body.c)
-    target_link_libraries(world_mpi_test PRIVATE house fsdp-world
-        PkgConfig::CMOCKA)
+    target_link_libraries(world_mpi_test PRIVATE unit-testing fsdp-world)
     foreach(mode fails leaves is-slow)
         foreach(ranks 3 4)
             add_test(NAME mpi.world.${mode}.${ranks} COMMAND
@@ -184,10 +187,12 @@ set_tests_properties(compare.gpu_bars PROPERTIES LABELS unit TIMEOUT 300)
 # ---- Driver ----
 file(GLOB run_tests CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}
     ${here}/run/*_test.c ${here}/run/*/*_test.c)
-list(FILTER run_tests EXCLUDE REGEX "/(allocation|baseline_scripts|between_passes|mixed_engine|plain_engines|race_damage|thaw_allocation|trace)_test\\.c$")
-unit(conformance/run/play/race_damage_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
-    WITH ${here}/run/play/late_testing.c)
-unit(conformance/run/play/baseline_scripts_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
+list(FILTER run_tests EXCLUDE REGEX "/(allocation|baseline_scripts|between_passes|failed_run|mixed_engine|plain_engines|race_damage|thaw_allocation|trace)_test\\.c$")
+set(playing LINK fsdp-run fsdp-ref fsdp-impl-all WITH ${here}/run/play/playing_testing.c)
+unit(conformance/run/play/race_damage_test.c ${playing} ${here}/run/play/late_testing.c)
+foreach(name baseline_scripts_test between_passes_test failed_run_test trace_test)
+    unit(conformance/run/play/${name}.c ${playing})
+endforeach()
 # What engines of float32 refuse, those of docs/example as plug-ins.
 unit(conformance/run/worker/plain_engines_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 add_dependencies(plain_engines_test first grown)
@@ -195,16 +200,13 @@ set_property(TARGET plain_engines_test APPEND PROPERTY COMPILE_DEFINITIONS
     FIRST_ENGINE="$<TARGET_FILE:first>" GROWN_ENGINE="$<TARGET_FILE:grown>")
 unit(conformance/run/worker/mixed_engine_test.c LINK fsdp-run fsdp-ref fsdp-impl-all m
     WITH ${here}/run/worker/mixed_engine_testing.c ${here}/run/worker/mixed_watch_testing.c)
-unit(conformance/run/play/between_passes_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
-unit(conformance/run/play/trace_test.c LINK fsdp-run fsdp-ref fsdp-impl-all)
 foreach(file ${run_tests})
     unit(${file} LINK fsdp-run fsdp-ref)
 endforeach()
 # It makes every allocation of a rank fail in turn.
-unit(conformance/run/play/allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
-    WITH ${here}/run/play/fault_testing.c)
-unit(conformance/run/play/thaw_allocation_test.c LINK fsdp-run fsdp-ref fsdp-impl-all
-    WITH ${here}/run/play/fault_testing.c)
+foreach(name allocation_test thaw_allocation_test)
+    unit(conformance/run/play/${name}.c ${playing} ${here}/run/play/fault_testing.c)
+endforeach()
 unit(conformance/checkpoint/checkpoint_allocation_test.c
     LINK fsdp-run fsdp-ref fsdp-impl-all WITH ${here}/run/play/fault_testing.c)
 foreach(test allocation_test thaw_allocation_test checkpoint_allocation_test)

@@ -8,15 +8,11 @@
 #include "judge/compare/compare.h"
 #include "judge/oracle/expect_testing.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 struct fixture {
     struct testing_model t;
@@ -199,7 +195,7 @@ static void activations_are_rounded_as_claimed(void **state)
     assert_false(judge_rounds_otherwise(&curve, &x->r));
 }
 
-static void gradients_are_used_behind_a_step(void **state)
+UNIT_TEST(gradients_are_used_behind_a_step)
 {
     static const struct {
         const char *id;
@@ -212,7 +208,6 @@ static void gradients_are_used_behind_a_step(void **state)
         {"mlp.odd.natural.full-shard.k2.flat.layer.rank.ns.sgd", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         struct run_case c;
 

@@ -3,14 +3,8 @@
  * judge_causes_test.c - what comes first of several failures: the earlier one,
  * whatever its level, and of one moment that of the lower level.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/judge_testing.h"
+#include "testing/unit_testing.h"
 
 /* A table of three: the last loss at a low level, the first loss at a higher
  * one, which needs it, and a third that needs that. */

@@ -5,12 +5,7 @@
  */
 #include "judge/judge_testing.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 #include <signal.h>
 #include <string.h>
@@ -40,12 +35,11 @@ static struct judge_result judged(struct testing_run *run, const char *id)
     return r;
 }
 
-static void it_waits_for_what_ended_the_run(void **state)
+UNIT_TEST(it_waits_for_what_ended_the_run)
 {
     struct testing_run run;
     struct judge_result r;
 
-    (void)state;
     testing_run_make(&run);
     r = judged(&run, REQUIREMENT_COMPLETES);
     assert_int_equal(judge_item_at(&r, 0, TESTING_LOSS)->outcome,
@@ -58,12 +52,11 @@ static void it_waits_for_what_ended_the_run(void **state)
 }
 
 /* A table without that requirement: nothing else would fail. */
-static void without_it_there_is_a_failure(void **state)
+UNIT_TEST(without_it_there_is_a_failure)
 {
     struct testing_run run;
     struct judge_result r;
 
-    (void)state;
     testing_run_make(&run);
     r = judged(&run, "test.loss");
     assert_int_equal(judge_item_at(&r, 0, TESTING_LOSS)->outcome, JUDGE_FAIL);
@@ -74,14 +67,13 @@ static void without_it_there_is_a_failure(void **state)
 
 /* Who kills a rank is not the engine: nothing is known of the case. But a rank
  * that dies of a signal of its own making is an error. */
-static void killed_from_outside_is_incomplete(void **state)
+UNIT_TEST(killed_from_outside_is_incomplete)
 {
     static const struct {
         uint32_t signal, outcome, verdict;
     } row[] = {{SIGKILL, JUDGE_INCOMPLETE, JUDGE_UNDECIDED},
                {SIGSEGV, JUDGE_ERROR, JUDGE_NON_CONFORMANT}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         struct testing_run run;
         struct judge_result r;
@@ -99,7 +91,7 @@ static void killed_from_outside_is_incomplete(void **state)
 }
 
 /* What drawn scripts take from a verdict that would be CONFORMANT. */
-static void drawn_scripts_count(void **state)
+UNIT_TEST(drawn_scripts_count)
 {
     static const struct {
         struct judge_drawn drawn;
@@ -121,7 +113,6 @@ static void drawn_scripts_count(void **state)
          "2 of 9 drawn scripts fail: script.2.7"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
         struct testing_run run;
         struct judge_result r;
@@ -143,7 +134,7 @@ static const char *interrupted(void *context)
 }
 
 /* Of a run that was stopped it says both. */
-static void what_drawn_scripts_found_is_not_lost(void **state)
+UNIT_TEST(what_drawn_scripts_found_is_not_lost)
 {
     static const struct judge_drawn drawn = {.wanted = true,
                                              .played = 9,
@@ -153,7 +144,6 @@ static void what_drawn_scripts_found_is_not_lost(void **state)
     struct testing_run run;
     struct judge_result r;
 
-    (void)state;
     testing_run_make(&run);
     run.in.drawn = &drawn;
     run.in.stopped = interrupted;

@@ -4,14 +4,8 @@
  * nothing, that does not say why, that cannot tell, or that nobody could spoil
  * a record for.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/judge_testing.h"
+#include "testing/unit_testing.h"
 
 #include <string.h>
 

@@ -3,15 +3,9 @@
  * judge_store_test.c - records from a folder: found, absent, malformed, and
  * still valid while the judge uses them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/judge_store.h"
 #include "judge/judge_testing.h"
+#include "testing/unit_testing.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,14 +3,8 @@
  * judge_test.c - outcomes and verdicts on a run that is made up: what is well
  * passes, and each way of being broken comes to its own outcome.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/judge_testing.h"
+#include "testing/unit_testing.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* judge_testing.c - see judge_testing.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/judge_testing.h"
+#include "testing/unit_testing.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,16 +3,10 @@
  * requirement_set_test.c - what a table of requirements may not be, the order
  * in which it is judged, and the claims that a case needs.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_claims.h"
 #include "judge/judge_testing.h"
 #include "record/record.h"
+#include "testing/unit_testing.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -27,11 +21,10 @@ static int check(struct requirement q, char why[200])
     return requirement_set_check(table, why, 200);
 }
 
-static void a_good_table(void **state)
+UNIT_TEST(a_good_table)
 {
     char why[200] = "";
 
-    (void)state;
     assert_int_equal(requirement_set_check(testing_requirements, why, 200),
                      FSDP_OK);
     assert_string_equal(why, "");
@@ -42,7 +35,7 @@ static void a_good_table(void **state)
                      TESTING_N);
 }
 
-static void ids(void **state)
+UNIT_TEST(ids)
 {
     static const char *const bad[] = {
         "test",       "test.Loss",  "test.loss-1", "test.1",
@@ -52,7 +45,6 @@ static void ids(void **state)
     struct requirement q = *testing_requirements[TESTING_LOSS];
     char why[200];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         q.id = bad[i];
         assert_int_equal(check(q, why), FSDP_ERR_FORMAT);
@@ -62,12 +54,11 @@ static void ids(void **state)
     assert_int_equal(check(q, why), FSDP_ERR_FORMAT);
 }
 
-static void needs(void **state)
+UNIT_TEST(needs)
 {
     struct requirement q = *testing_requirements[TESTING_LOSS];
     char why[200];
 
-    (void)state;
     q.needs = "run.survives test.nowhere";
     assert_int_equal(check(q, why), FSDP_ERR_FORMAT);
     assert_non_null(strstr(why, "does not exist"));
@@ -86,13 +77,12 @@ static void needs(void **state)
     assert_int_equal(check(q, why), FSDP_OK);
 }
 
-static void fields(void **state)
+UNIT_TEST(fields)
 {
     const struct requirement good = *testing_requirements[TESTING_LOSS];
     struct requirement q = good;
     char why[200];
 
-    (void)state;
     q.text = "No full stop";
     assert_int_equal(check(q, why), FSDP_ERR_FORMAT);
     q.text = "Trails off...";
@@ -116,12 +106,11 @@ static void fields(void **state)
 }
 
 /* Rows of all families: well formed, and sorted, as reports are. */
-static void the_suite_s_own_table(void **state)
+UNIT_TEST(the_suite_s_own_table)
 {
     const struct requirement *const *table = requirement_table();
     char why[200] = "";
 
-    (void)state;
     assert_int_equal(requirement_set_check(table, why, sizeof(why)), FSDP_OK);
     for (uint32_t i = 1; table[i]; i++) {
         assert_true(strcmp(table[i - 1]->id, table[i]->id) < 0);
@@ -129,14 +118,13 @@ static void the_suite_s_own_table(void **state)
     assert_ptr_equal(requirement_table(), table);
 }
 
-static void the_order_of_judging(void **state)
+UNIT_TEST(the_order_of_judging)
 {
     const struct requirement *backwards[TESTING_N + 1] = {NULL};
     struct requirement_needs needs;
     uint32_t order[TESTING_N];
     uint32_t place[TESTING_N];
 
-    (void)state;
     for (uint32_t i = 0; i < TESTING_N; i++) {
         backwards[i] = testing_requirements[TESTING_N - 1 - i];
     }
@@ -168,11 +156,10 @@ static void check_claims(const struct run_case *c, const char *want)
     assert_string_equal(text, want);
 }
 
-static void claims_of_cases(void **state)
+UNIT_TEST(claims_of_cases)
 {
     struct run_case c = testing_case(CASE_HYBRID_SHARD_ZERO2, 4, 2);
 
-    (void)state;
     check_claims(&c, "flat hybrid-shard-zero2 fold-rank sgd");
     c = testing_case(CASE_FULL_SHARD, 4, 1);
     c.layout = FSDP_LAYOUT_PER_PARAMETER;
@@ -198,13 +185,12 @@ static void claims_of_cases(void **state)
 
 /* What every case of the manifest asks for, and what requirements are about,
  * can be claimed. */
-static void claims_are_in_the_table(void **state)
+UNIT_TEST(claims_are_in_the_table)
 {
     const char *list[CASE_MAX_CLAIMS];
     struct fsdp_error error = {0};
     struct case_list cases;
 
-    (void)state;
     assert_int_equal(manifest_make(&cases, &error), FSDP_OK);
     for (uint32_t i = 0; i < cases.n; i++) {
         const uint32_t n = case_claims(&cases.c[i], list);
@@ -225,13 +211,12 @@ static void claims_are_in_the_table(void **state)
     assert_false(claim_is_known(""));
 }
 
-static void a_copy_is_deep(void **state)
+UNIT_TEST(a_copy_is_deep)
 {
     struct testing_run run;
     struct record_rank *rank = NULL;
     struct record copy;
 
-    (void)state;
     testing_run_make(&run);
     rank = &run.record[0].rank[1];
     rank->n_tensors = 1;

@@ -4,16 +4,11 @@
  * are the walks they are said to be, and what is wrong is refused and stays
  * refused.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "model_build.h"
+#include "testing/unit_testing.h"
 
 /*  root -> a -> (b, c); root -> d  */
 static struct model_build *small_tree(void)
@@ -39,12 +34,11 @@ static struct model_build *small_tree(void)
     return b;
 }
 
-static void test_arrays(void **state)
+UNIT_TEST(test_arrays)
 {
     struct model_build *b = small_tree();
     struct fsdp_model model;
 
-    (void)state;
     assert_int_equal(model_build_finish(b, &model), FSDP_OK);
     assert_string_equal(model_build_message(b), "");
     assert_int_equal(model.size, sizeof(model));
@@ -82,7 +76,7 @@ static void assert_sequence(const struct fsdp_sequence *s, const char *name,
     assert_memory_equal(s->module, module, n * sizeof(*module));
 }
 
-static void test_derived_sequences(void **state)
+UNIT_TEST(test_derived_sequences)
 {
     enum {
         IN = FSDP_PRE_FORWARD,
@@ -98,7 +92,6 @@ static void test_derived_sequences(void **state)
     struct model_build *b = small_tree();
     struct fsdp_model model;
 
-    (void)state;
     assert_int_equal(model_build_finish(b, &model), FSDP_OK);
     assert_int_equal(model.n_sequences, 2);
     assert_sequence(model.sequence[FSDP_SEQUENCE_TRAIN], "train", 20, point,
@@ -110,7 +103,7 @@ static void test_derived_sequences(void **state)
 
 /* Below: f and F are forward points, r and R of a recompute, b and B of the
  * backward; the modules of small_tree are root, a with b and c in it, and d. */
-static void test_recompute_sequences(void **state)
+UNIT_TEST(test_recompute_sequences)
 {
     enum {
         f = FSDP_PRE_FORWARD,
@@ -145,7 +138,6 @@ static void test_recompute_sequences(void **state)
          {0, 2, 2, 2, 2, 1, 4, 4, 3, 3, 1, 0}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(wants) / sizeof(wants[0]); i++) {
         struct model_build *build = small_tree();
         const struct fsdp_sequence *s;
@@ -166,7 +158,7 @@ static void test_recompute_sequences(void **state)
     }
 }
 
-static void test_own_sequences(void **state)
+UNIT_TEST(test_own_sequences)
 {
     const uint32_t point[] = {FSDP_PRE_FORWARD, FSDP_PRE_FORWARD,
                               FSDP_POST_FORWARD, FSDP_POST_FORWARD};
@@ -174,7 +166,6 @@ static void test_own_sequences(void **state)
     struct model_build *b = small_tree();
     struct fsdp_model model;
 
-    (void)state;
     assert_int_equal(model_build_sequence(b, "extra", 4, point, twice), 0);
     assert_int_equal(model_build_sequence(b, "train", 4, point, twice), 0);
     assert_int_equal(model_build_sequence(b, "empty", 0, NULL, NULL), 0);
@@ -242,9 +233,8 @@ static int32_t wrong(struct model_build *b, int which)
     }
 }
 
-static void test_what_is_wrong_is_refused(void **state)
+UNIT_TEST(test_what_is_wrong_is_refused)
 {
-    (void)state;
     for (int which = 0; which < 18; which++) {
         struct model_build *b = small_tree();
         struct fsdp_model model;
@@ -259,18 +249,17 @@ static void test_what_is_wrong_is_refused(void **state)
     }
 }
 
-static void test_a_model_has_a_root(void **state)
+UNIT_TEST(test_a_model_has_a_root)
 {
     struct model_build *b = model_build_create();
     struct fsdp_model model;
 
-    (void)state;
     assert_int_equal(model_build_finish(b, &model), FSDP_ERR_INVALID);
     model_build_destroy(b);
     model_build_destroy(NULL);
 }
 
-static void test_one_module_is_a_tree(void **state)
+UNIT_TEST(test_one_module_is_a_tree)
 {
     const uint32_t point[] = {FSDP_PRE_FORWARD, FSDP_POST_FORWARD,
                               FSDP_PRE_BACKWARD, FSDP_POST_BACKWARD};
@@ -278,7 +267,6 @@ static void test_one_module_is_a_tree(void **state)
     struct model_build *b = model_build_create();
     struct fsdp_model model;
 
-    (void)state;
     assert_int_equal(model_build_module(b, "", "Net", -1), 0);
     assert_int_equal(model_build_finish(b, &model), FSDP_OK);
     assert_sequence(model.sequence[0], "train", 4, point, module);

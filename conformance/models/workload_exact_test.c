@@ -9,15 +9,10 @@
  * result must also be the sum that double arithmetic finds in reverse.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "workload_testing.h"
 
 #include <fsdp/arith/cast.h>
@@ -270,11 +265,10 @@ static void check(const char *workload, const char *size, uint32_t world,
     trial_close(&t);
 }
 
-static void test_mlp_is_exact_for_a_step(void **state)
+UNIT_TEST(test_mlp_is_exact_for_a_step)
 {
     const char *const *size = workload_find("mlp")->sizes;
 
-    (void)state;
     for (; *size; size++) {
         most = 0.0;
         check("mlp", *size, 1, 1, 1, 0.0625f);
@@ -286,9 +280,8 @@ static void test_mlp_is_exact_for_a_step(void **state)
     }
 }
 
-static void test_linear_is_exact_for_many_steps(void **state)
+UNIT_TEST(test_linear_is_exact_for_many_steps)
 {
-    (void)state;
     for (const char *const *size = (const char *const[]){"small", "tiny", NULL};
          *size; size++) {
         most = 0.0;
@@ -457,7 +450,7 @@ static void check_narrow(const char *size, const struct narrow *d,
     trial_close(&x.t);
 }
 
-static void test_exact16_is_exact_in_16_bits(void **state)
+UNIT_TEST(test_exact16_is_exact_in_16_bits)
 {
     enum {
         F32 = FSDP_DTYPE_F32,
@@ -473,7 +466,6 @@ static void test_exact16_is_exact_in_16_bits(void **state)
     static const uint32_t worlds[] = {1, 2, 3, 4, 8};
     static const char *const sizes[] = {"small", "tiny"};
 
-    (void)state;
     for (size_t i = 0; i < 2 * 7 * 6 * 5; i++) {
         most = i % 210 == 0 ? 0.0 : most;
         check_narrow(sizes[i / 210], &dtypes[i / 30 % 7], syncs[i / 5 % 6],

@@ -4,14 +4,9 @@
  * gradient of that, and computes the others to the same bits. What is frozen
  * at its beginning is not gone back through.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "workload_testing.h"
 
 #include <math.h>
@@ -94,11 +89,10 @@ static uint32_t compare(const char *workload, const char *size, uint32_t frozen,
     return n;
 }
 
-static void test_same_gradients(void **state)
+UNIT_TEST(test_same_gradients)
 {
     uint32_t n = 0;
 
-    (void)state;
     for (uint32_t i = 0; workloads[i]; i++) {
         const struct workload *w = workloads[i];
 
@@ -114,9 +108,8 @@ static void test_same_gradients(void **state)
     assert_true(n > 0);
 }
 
-static void test_same_gradients_of_graphs(void **state)
+UNIT_TEST(test_same_gradients_of_graphs)
 {
-    (void)state;
     for (uint32_t f = 1; f < WORKLOAD_N_FROZEN; f++) {
         uint32_t n = 0;
 

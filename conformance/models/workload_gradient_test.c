@@ -10,14 +10,11 @@
  * rounding of the loss.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
+
 #include <fsdp/arith/philox.h>
 
 #include "graph.h"
@@ -140,11 +137,10 @@ static uint32_t check_graph(uint64_t seed)
     return n;
 }
 
-static void test_graph(void **state)
+UNIT_TEST(test_graph)
 {
     uint32_t n = 0;
 
-    (void)state;
     worst = 0.0;
     is_graph = true;
     for (uint64_t seed = 1; seed <= 100; seed++) {
@@ -159,12 +155,11 @@ static void test_graph(void **state)
 /* Of a hundred parameters that training calls, nearly all make a difference
  * to the loss (a ReLU may be dead, and a row of one number has no norm), and no
  * other does. */
-static void test_graph_is_sensitive(void **state)
+UNIT_TEST(test_graph_is_sensitive)
 {
     uint32_t called = 0;
     uint32_t felt = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 150; seed++) {
         const struct workload_config config = {
             .seed = seed, .world = 2, .microbatches = 1};
@@ -215,26 +210,23 @@ static void check(const char *workload, const char *size, uint32_t data)
                   worst);
 }
 
-static void test_mlp(void **state)
+UNIT_TEST(test_mlp)
 {
-    (void)state;
     check("mlp", "seed", WORKLOAD_NATURAL);
     check("mlp", "odd", WORKLOAD_NATURAL);
     check("mlp", "empty", WORKLOAD_NATURAL);
     check("mlp", "wide", WORKLOAD_NATURAL);
 }
 
-static void test_linear(void **state)
+UNIT_TEST(test_linear)
 {
-    (void)state;
     check("linear", "small", WORKLOAD_NATURAL);
     check("linear", "tiny", WORKLOAD_NATURAL);
     check("linear", "small", WORKLOAD_EXACT);
 }
 
-static void test_gpt(void **state)
+UNIT_TEST(test_gpt)
 {
-    (void)state;
     check("gpt", "odd", WORKLOAD_NATURAL);
     check("gpt", "tiny", WORKLOAD_NATURAL);
     check("gpt", "tied", WORKLOAD_NATURAL);

@@ -5,15 +5,10 @@
  * dropped becomes NaN here, so that a model that reads it without recomputing
  * shows.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "workload_testing.h"
 
 /* How often a backward stops to recompute. The activations of a single
@@ -71,9 +66,8 @@ static uint32_t compare(const char *workload, const char *size,
     return n;
 }
 
-static void test_same_gradients(void **state)
+UNIT_TEST(test_same_gradients)
 {
-    (void)state;
     for (uint32_t i = 0; workloads[i]; i++) {
         const struct workload *w = workloads[i];
 
@@ -88,11 +82,10 @@ static void test_same_gradients(void **state)
     }
 }
 
-static void test_same_gradients_of_graphs(void **state)
+UNIT_TEST(test_same_gradients_of_graphs)
 {
     uint32_t n = 0;
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         n += compare("graph", "random", WORKLOAD_RECOMPUTE_AROUND, seed);
         n += compare("graph", "random", WORKLOAD_RECOMPUTE_HALF, seed);

@@ -7,15 +7,10 @@
  */
 #include <fsdp/arith/bits.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "workload_testing.h"
 
 static struct workload_model *describe(const char *name, const char *size,
@@ -107,9 +102,8 @@ static void check_sequences(const struct fsdp_model *model, bool any_calls)
     }
 }
 
-static void test_descriptions(void **state)
+UNIT_TEST(test_descriptions)
 {
-    (void)state;
     for (const struct workload *const *w = workloads; *w; w++) {
         assert_ptr_equal(workload_find((*w)->name), *w);
         assert_non_null((*w)->summary);
@@ -141,11 +135,10 @@ static void check_total(const char *name, const char *size, uint64_t want)
     m->workload->release(m);
 }
 
-static void test_sizes(void **state)
+UNIT_TEST(test_sizes)
 {
     struct workload_model *m = describe("mlp", NULL, 0, 1, 1, 0);
 
-    (void)state;
     assert_int_equal(fsdp_numel(&m->model, 0), 512);
     assert_int_equal(fsdp_numel(&m->model, 1), 1024);
     assert_int_equal(fsdp_numel(&m->model, 2), 512);
@@ -169,12 +162,11 @@ static void test_sizes(void **state)
 }
 
 /* Also of who begins each parameter at a multiple of 16 bytes. */
-static void test_even_in_every_parameter(void **state)
+UNIT_TEST(test_even_in_every_parameter)
 {
     struct workload_model *m = describe("lora", "even", 0, 1, 1, 0);
     uint32_t odd = 0;
 
-    (void)state;
     for (uint32_t p = 0; p < m->model.n_parameters; p++) {
         odd += fsdp_numel(&m->model, p) % 4 != 0;
     }
@@ -184,14 +176,13 @@ static void test_even_in_every_parameter(void **state)
 }
 
 /* "tall" is "tiny" with three blocks. */
-static void test_gpt_of_any_number_of_blocks(void **state)
+UNIT_TEST(test_gpt_of_any_number_of_blocks)
 {
     struct workload_model *tall = describe("gpt", "tall", 0, 1, 1, 0);
     struct workload_model *three = describe("gpt", "tiny-3", 0, 1, 1, 0);
     struct workload_model *many = describe("gpt", "tiny-100", 0, 1, 1, 0);
     const uint64_t block = total(&tall->model) - 20720;
 
-    (void)state;
     assert_int_equal(total(&three->model), total(&tall->model));
     assert_int_equal(three->model.n_modules, tall->model.n_modules);
     assert_int_equal(total(&many->model), 20720 + 98 * block);
@@ -219,12 +210,11 @@ static void check_indivisible(uint64_t n)
     assert_true(n % 2 != 0 && n % 3 != 0 && n % 7 != 0);
 }
 
-static void test_odd_gpt_divides_evenly_by_no_world(void **state)
+UNIT_TEST(test_odd_gpt_divides_evenly_by_no_world)
 {
     struct workload_model *m = describe("gpt", "odd", 0, 1, 1, 0);
     const uint64_t block = part(&m->model, 2, 7);
 
-    (void)state;
     assert_string_equal(m->model.module_class[2], "Block");
     assert_int_equal(block, part(&m->model, 7, 12));
     check_indivisible(block);
@@ -288,9 +278,8 @@ static void check_samples_differ(const char *name, const char *size,
     m->workload->release(m);
 }
 
-static void test_samples_differ(void **state)
+UNIT_TEST(test_samples_differ)
 {
-    (void)state;
     for (const struct workload *const *w = workloads; *w; w++) {
         for (const char *const *size = (*w)->sizes; *size; size++) {
             for (uint32_t data = 0; data < 2; data++) {
@@ -308,9 +297,8 @@ static void test_samples_differ(void **state)
 }
 
 /* A grain has the same samples whatever the world is. */
-static void test_grains_do_not_move(void **state)
+UNIT_TEST(test_grains_do_not_move)
 {
-    (void)state;
     for (const struct workload *const *w = workloads; *w; w++) {
         struct digests whole = {.n = 0};
         struct workload_model *m = describe((*w)->name, NULL, 0, 1, 1, 8);
@@ -330,9 +318,8 @@ static void test_grains_do_not_move(void **state)
     }
 }
 
-static void test_replicated_samples_are_the_same(void **state)
+UNIT_TEST(test_replicated_samples_are_the_same)
 {
-    (void)state;
     for (const struct workload *const *w = workloads; *w; w++) {
         struct workload_model *m;
         struct workload_model *alone;
@@ -371,12 +358,11 @@ static void refused(const char *name, const struct workload_config *config,
                      FSDP_ERR_INVALID);
 }
 
-static void test_what_does_not_fit_is_refused(void **state)
+UNIT_TEST(test_what_does_not_fit_is_refused)
 {
     const struct workload_config fine = {.world = 2, .microbatches = 1};
     struct workload_config c = fine;
 
-    (void)state;
     c.size = "gigantic";
     refused("mlp", &c, "gigantic");
     refused("linear", &c, "gigantic");

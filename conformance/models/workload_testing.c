@@ -6,15 +6,11 @@
 #include "workload_testing.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 #ifndef FSDP_CTS_TEXT
 #    define FSDP_CTS_TEXT "fixtures/text/pride_and_prejudice.txt"

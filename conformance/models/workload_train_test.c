@@ -4,15 +4,10 @@
  * the balanced fold the curve is the same for every world.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "workload_testing.h"
 
 /* As operator SGD without weight decay. */
@@ -48,12 +43,11 @@ static void train(const char *workload, const char *size, uint32_t steps,
                   (double)*first, (unsigned)steps, (double)*last);
 }
 
-static void test_mlp_learns(void **state)
+UNIT_TEST(test_mlp_learns)
 {
     float first;
     float last;
 
-    (void)state;
     train("mlp", "seed", 40, 0.05f, &first, &last);
     assert_true(last < 0.25f * first);
     train("mlp", "odd", 40, 0.05f, &first, &last);
@@ -64,12 +58,11 @@ static void test_mlp_learns(void **state)
     assert_true(last < 0.9f * first);
 }
 
-static void test_gpt_learns(void **state)
+UNIT_TEST(test_gpt_learns)
 {
     float first;
     float last;
 
-    (void)state;
     train("gpt", "odd", 60, 0.5f, &first, &last);
     assert_true(last < 0.9f * first);
     train("gpt", "tiny", 60, 0.5f, &first, &last);
@@ -78,12 +71,11 @@ static void test_gpt_learns(void **state)
     assert_true(last < 0.9f * first);
 }
 
-static void test_linear_falls(void **state)
+UNIT_TEST(test_linear_falls)
 {
     float first;
     float last;
 
-    (void)state;
     /* Samples are new at every step, so the loss at the first step's samples
      * is asked again afterwards. */
     struct workload_config config = {.seed = 7, .world = 1, .microbatches = 1};
@@ -172,9 +164,8 @@ static void same_for_every_world(const char *workload, const char *size)
     }
 }
 
-static void test_tree_is_the_same_for_every_world(void **state)
+UNIT_TEST(test_tree_is_the_same_for_every_world)
 {
-    (void)state;
     same_for_every_world("mlp", "seed");
     same_for_every_world("mlp", "odd");
     same_for_every_world("linear", "small");
@@ -184,14 +175,13 @@ static void test_tree_is_the_same_for_every_world(void **state)
 }
 
 /* Evaluation is the forward half: the same loss, and no gradient. */
-static void test_eval(void **state)
+UNIT_TEST(test_eval)
 {
     struct workload_config config = {
         .size = "tiny", .seed = 3, .world = 2, .microbatches = 1};
     struct trial t;
     float loss;
 
-    (void)state;
     config.text = trial_text(&config.text_bytes);
     trial_open(&t, "gpt", &config);
     loss = trial_pass(&t, FSDP_SEQUENCE_TRAIN, 1, 5, 0);
@@ -204,13 +194,12 @@ static void test_eval(void **state)
 
 /* A pass that is given up leaves nothing behind; one that does not begin or
  * begins twice is refused. */
-static void test_misuse(void **state)
+UNIT_TEST(test_misuse)
 {
     struct workload_config config = {.seed = 3, .world = 1, .microbatches = 1};
     struct trial t;
     float loss = 0.0f;
 
-    (void)state;
     trial_open(&t, "mlp", &config);
     assert_int_equal(t.model->workload->end(t.run, &loss), FSDP_ERR_INVALID);
     assert_int_equal(t.model->workload->begin(t.run, 0, 0, 0), FSDP_OK);
@@ -227,9 +216,8 @@ static void test_misuse(void **state)
 }
 
 /* Whichever allocation fails, opening says so, and closing leaves nothing. */
-static void test_no_memory(void **state)
+UNIT_TEST(test_no_memory)
 {
-    (void)state;
     for (const struct workload *const *w = workloads; *w; w++) {
         struct workload_config config = {.world = 1, .microbatches = 1};
         uint32_t failed = 0;
@@ -277,12 +265,11 @@ static int lend_wrong(void *self, uint32_t p, struct fsdp_tensor *out)
     return FSDP_OK;
 }
 
-static void test_wrong_tensors_are_refused(void **state)
+UNIT_TEST(test_wrong_tensors_are_refused)
 {
     const int want[] = {FSDP_ERR_MISMATCH, FSDP_ERR_UNSUPPORTED,
                         FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH};
 
-    (void)state;
     for (uint32_t i = 0; i < 4; i++) {
         const struct workload_config config = {.world = 1, .microbatches = 1};
         struct workload_access access = {.param = lend_wrong,

@@ -9,17 +9,12 @@
  *       8 drop              nothing below or in it
  *       9 head              only a tied name of embed's parameter
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "model_build.h"
+#include "testing/unit_testing.h"
 #include "wrap.h"
 
 enum {
@@ -92,16 +87,15 @@ static void assert_refused(int status, struct wrap_units *units)
     wrap_release(units);
 }
 
-static void test_whole(void **state)
+UNIT_TEST(test_whole)
 {
     const uint32_t want[N] = {0};
     struct wrap_units u;
 
-    (void)state;
     assert_units(wrap_whole(&model, &u), &u, 1, want);
 }
 
-static void test_by_size(void **state)
+UNIT_TEST(test_by_size)
 {
     /* 90: the MLPs by themselves; norms are left to the root. */
     const uint32_t at_90[N] = {0, 1, 0, 0, 2, 0, 0, 3, 0, 0};
@@ -114,7 +108,6 @@ static void test_by_size(void **state)
     const uint32_t at_1[N] = {0, 1, 0, 2, 3, 0, 4, 5, 0, 0};
     struct wrap_units u;
 
-    (void)state;
     assert_units(wrap_by_size(&model, 90, &u), &u, 4, at_90);
     assert_units(wrap_by_size(&model, 96, &u), &u, 4, at_96);
     assert_units(wrap_by_size(&model, 97, &u), &u, 2, at_97);
@@ -123,7 +116,7 @@ static void test_by_size(void **state)
     assert_units(wrap_by_size(&model, 1, &u), &u, 6, at_1);
 }
 
-static void test_by_class(void **state)
+UNIT_TEST(test_by_class)
 {
     const char *const block[] = {"Block"};
     const char *const nested[] = {"Block", "MLP"};
@@ -134,7 +127,6 @@ static void test_by_class(void **state)
     const uint32_t want_root[N] = {0};
     struct wrap_units u;
 
-    (void)state;
     assert_units(wrap_by_class(&model, block, 1, &u), &u, 3, want_block);
     assert_units(wrap_by_class(&model, nested, 2, &u), &u, 5, want_nested);
     assert_units(wrap_by_class(&model, root, 1, &u), &u, 1, want_root);
@@ -147,18 +139,17 @@ static int is_norm(void *context, const struct fsdp_model *m, uint32_t module)
     return strcmp(m->module_class[module], "LayerNorm") == 0;
 }
 
-static void test_by_callback(void **state)
+UNIT_TEST(test_by_callback)
 {
     const uint32_t want[N] = {0, 0, 0, 1, 0, 0, 2, 0, 0, 0};
     uint32_t calls = 0;
     struct wrap_units u;
 
-    (void)state;
     assert_units(wrap_by_callback(&model, is_norm, &calls, &u), &u, 3, want);
     assert_int_equal(calls, N - 1);
 }
 
-static void test_by_hand(void **state)
+UNIT_TEST(test_by_hand)
 {
     const char *const names[] = {"block1", "embed", "drop"};
     const char *const twice[] = {"embed", "embed"};
@@ -167,20 +158,36 @@ static void test_by_hand(void **state)
     const uint32_t want[N] = {0, 1, 0, 0, 0, 2, 2, 2, NONE, 0};
     struct wrap_units u;
 
-    (void)state;
     assert_units(wrap_by_hand(&model, names, 3, &u), &u, 3, want);
     assert_refused(wrap_by_hand(&model, twice, 2, &u), &u);
     assert_refused(wrap_by_hand(&model, unknown, 1, &u), &u);
 }
 
-static void test_every(void **state)
+UNIT_TEST(test_groups)
+{
+    const char *const blocks[] = {"block1", "block0"};
+    const char *const norm[] = {"block1.norm"};
+    const char *const strangers[] = {"block0.norm", "block1.norm"};
+    const char *const *const groups[] = {blocks, norm};
+    const char *const *const wrong[] = {strangers};
+    const char *const *const overlap[] = {blocks, blocks};
+    const uint32_t n_members[] = {2, 1};
+    const uint32_t two[] = {2, 2};
+    const uint32_t want[N] = {0, 0, 1, 1, 1, 1, 2, 1, 0, 0};
+    struct wrap_units u;
+
+    assert_units(wrap_groups(&model, groups, n_members, 2, &u), &u, 3, want);
+    assert_refused(wrap_groups(&model, wrong, n_members, 1, &u), &u);
+    assert_refused(wrap_groups(&model, overlap, two, 2, &u), &u);
+}
+
+UNIT_TEST(test_every)
 {
     const uint32_t by_1[N] = {0, 1, 0, 2, 3, 0, 4, 5, 0, 0};
     const uint32_t by_2[N] = {0, 1, 0, 1, 2, 0, 2, 3, 0, 0};
     const uint32_t by_9[N] = {0, 1, 0, 1, 1, 0, 1, 1, 0, 0};
     struct wrap_units u;
 
-    (void)state;
     assert_units(wrap_every(&model, 1, &u), &u, 6, by_1);
     assert_units(wrap_every(&model, 2, &u), &u, 4, by_2);
     assert_units(wrap_every(&model, 9, &u), &u, 2, by_9);
@@ -188,14 +195,13 @@ static void test_every(void **state)
 }
 
 /* A root that keeps no parameter has no unit. */
-static void test_empty_root(void **state)
+UNIT_TEST(test_empty_root)
 {
     const uint64_t numel = 3;
     struct model_build *b = model_build_create();
     struct fsdp_model chain;
     struct wrap_units u;
 
-    (void)state;
     model_build_module(b, "net", "Net", -1);
     model_build_module(b, "l0", "Linear", 0);
     model_build_module(b, "l1", "Linear", 0);
@@ -214,7 +220,7 @@ static void test_empty_root(void **state)
 
 /* Units of parameters: what is trainable apart, what is frozen and a vector in
  * none. The second layer has nothing frozen, the third nothing else. */
-static void test_of_parameters(void **state)
+UNIT_TEST(test_of_parameters)
 {
     const uint64_t shape[] = {2, 3};
     const uint32_t apart[] = {0, 1, 1, 2, 3, 3};
@@ -223,7 +229,6 @@ static void test_of_parameters(void **state)
     struct fsdp_model layers;
     struct wrap_units u;
 
-    (void)state;
     model_build_module(b, "net", "Net", -1);
     model_build_module(b, "l0", "Linear", 0);
     model_build_module(b, "l1", "Linear", 0);

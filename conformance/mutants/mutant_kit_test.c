@@ -6,11 +6,9 @@
  */
 #include "mutants/mutant_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     N = 3 /* elements of a collective */
@@ -105,7 +103,7 @@ static void point(const struct wrong *x, uint32_t point, int status)
                      status);
 }
 
-static void zeros_come_when_it_is_time(void **state)
+UNIT_TEST(zeros_come_when_it_is_time)
 {
     const struct mutant m = {.fault = {MUTANT_BRINGS_ZEROS, FSDP_BROADCAST},
                              .when = mutant_is_in_pass};
@@ -113,7 +111,6 @@ static void zeros_come_when_it_is_time(void **state)
         .fault = {MUTANT_BRINGS_ZEROS, FSDP_ALL_GATHER}};
     struct wrong x;
 
-    (void)state;
     make(&x, &m);
     assert_true(brought(&x, FSDP_BROADCAST) == 1.0f);
     point(&x, FSDP_BEGIN, FSDP_OK);
@@ -127,14 +124,13 @@ static void zeros_come_when_it_is_time(void **state)
 }
 
 /* From a call at rest to the next END or CANCEL that is taken. */
-static void copies_are_stale_until_a_pass_ends(void **state)
+UNIT_TEST(copies_are_stale_until_a_pass_ends)
 {
     static const uint32_t end[] = {FSDP_END, FSDP_CANCEL};
     const struct mutant m = {.fault = {MUTANT_BRINGS_ZEROS, FSDP_ALL_GATHER},
                              .when = mutant_finds_copies};
     struct wrong x;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         make(&x, &m);
         mutant_now.stale = true;

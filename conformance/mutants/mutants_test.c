@@ -7,16 +7,13 @@
 
 #include <ctype.h>
 #include <link.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
-static void rows_are_sorted_and_whole(void **state)
+UNIT_TEST(rows_are_sorted_and_whole)
 {
-    (void)state;
     assert_non_null(mutants[0]);
     for (const struct mutant *const *m = mutants; *m; m++) {
         print_message("%s\n", (*m)->name);
@@ -29,9 +26,8 @@ static void rows_are_sorted_and_whole(void **state)
 }
 
 /* Both ways: each id is behind the one before it. */
-static void kills_are_sorted(void **state)
+UNIT_TEST(kills_are_sorted)
 {
-    (void)state;
     for (const struct mutant *const *m = mutants; *m; m++) {
         char kills[1024];
         const char *last = "";
@@ -50,9 +46,8 @@ static void kills_are_sorted(void **state)
 
 /* An index of some list, such as "X15: ...", says nothing to a reader, and an
  * issue is of "owner/repository#number". */
-static void evidence_can_be_followed(void **state)
+UNIT_TEST(evidence_can_be_followed)
 {
-    (void)state;
     for (const struct mutant *const *m = mutants; *m; m++) {
         const char *e = (*m)->evidence;
         size_t capitals = strspn(e, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
@@ -71,7 +66,7 @@ static void evidence_can_be_followed(void **state)
     }
 }
 
-static void readme_tells_how_many(void **state)
+UNIT_TEST(readme_tells_how_many)
 {
     FILE *f = fopen("README.md", "r");
     char expected[64];
@@ -79,7 +74,6 @@ static void readme_tells_how_many(void **state)
     unsigned n = 0;
     bool found = false;
 
-    (void)state;
     assert_non_null(f);
     while (mutants[n]) {
         n++;
@@ -106,11 +100,10 @@ static int take_thread_bytes(struct dl_phdr_info *info, size_t size, void *to)
 
 /* Each thread that any engine begins has the state of all mutants, cleared: a
  * stream of impl is one. What is large is for mutant_room. */
-static void threads_begin_with_little(void **state)
+UNIT_TEST(threads_begin_with_little)
 {
     size_t bytes = 0;
 
-    (void)state;
     (void)dl_iterate_phdr(take_thread_bytes, &bytes);
     print_message("%zu bytes\n", bytes);
     assert_in_range(bytes, 1, 64 << 10);

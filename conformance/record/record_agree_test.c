@@ -3,14 +3,8 @@
  * record_agree_test.c - a record of which one number contradicts another is
  * refused, by the name of the field; each edit alone makes it so.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_testing.h"
+#include "testing/unit_testing.h"
 
 static const struct {
     const char *file, *was, *now, *complaint;

@@ -4,14 +4,8 @@
  * checks it: every field of the tables has a row there, and every row is of a
  * field.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_internal.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,9 +108,8 @@ static void compare(const struct record_table *table, const char *head)
     free(text);
 }
 
-static void each_field_has_its_row(void **state)
+UNIT_TEST(each_field_has_its_row)
 {
-    (void)state;
     compare(&record_case_table, "| field of `case.json` |");
     compare(&record_rank_table, "| field of `rank-R.json` |");
 }

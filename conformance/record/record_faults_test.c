@@ -3,15 +3,9 @@
  * record_faults_test.c - what is not a record is refused with a sentence that
  * names file and field.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "checkpoint/safetensors.h"
 #include "record/record_testing.h"
+#include "testing/unit_testing.h"
 
 static void a_folder_without_a_case_is_no_record(void **state)
 {

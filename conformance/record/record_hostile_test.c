@@ -3,14 +3,8 @@
  * record_hostile_test.c - files that are cut off or damaged are refused or
  * read, and nothing else happens. Says most where a sanitizer watches.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_testing.h"
+#include "testing/unit_testing.h"
 
 static const char *const files[] = {"case.json", "rank-0.json", "rank-1.json",
                                     "rank-0.safetensors", "rank-1.safetensors"};

@@ -3,14 +3,8 @@
  * record_sample_test.c - which ranks of a sampled record are drawn; what a rank
  * that is not leaves out; and that nobody can choose another sample.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_testing.h"
+#include "testing/unit_testing.h"
 
 static uint32_t count(const struct run_case *c, uint32_t n)
 {
@@ -22,11 +16,10 @@ static uint32_t count(const struct run_case *c, uint32_t n)
     return drawn;
 }
 
-static void so_many_ranks_are_drawn_as_are_asked_for(void **state)
+UNIT_TEST(so_many_ranks_are_drawn_as_are_asked_for)
 {
     static const uint32_t worlds[] = {1, 2, 3, 64, 512};
 
-    (void)state;
     for (uint64_t seed = 1; seed < 9; seed++) {
         for (size_t w = 0; w < sizeof(worlds) / sizeof(worlds[0]); w++) {
             const struct run_case c = {.seed = seed, .ranks = worlds[w]};
@@ -43,11 +36,10 @@ static void so_many_ranks_are_drawn_as_are_asked_for(void **state)
 
 /* A larger sample has the smaller one. Each rank is drawn by some seed, and
  * none but 0 by all: about as often as the others. */
-static void ranks_are_drawn_by_the_seed(void **state)
+UNIT_TEST(ranks_are_drawn_by_the_seed)
 {
     uint32_t times[64] = {0};
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 512; seed++) {
         const struct run_case c = {.seed = seed, .ranks = 64};
 
@@ -64,7 +56,7 @@ static void ranks_are_drawn_by_the_seed(void **state)
 }
 
 /* What every rank has of the whole model, and nothing else. */
-static void places_without_values_go(void **state)
+UNIT_TEST(places_without_values_go)
 {
     static const uint32_t stages[] = {RECORD_UNSHARDED, RECORD_BEFORE,
                                       RECORD_LOCAL_GRADIENT, RECORD_UNSHARDED};
@@ -72,7 +64,6 @@ static void places_without_values_go(void **state)
     struct record_tensor tensor[4] = {{0}};
     struct record_rank r = {.tensor = tensor, .n_tensors = 4};
 
-    (void)state;
     for (uint32_t i = 0; i < 4; i++) {
         tensor[i].stage = stages[i];
         tensor[i].step = i;

@@ -4,16 +4,10 @@
  * written, a copy keeps what was done to it and the original does not see it,
  * and however much is looked at, little of it is in memory at once.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record.h"
 #include "record/record_spill.h"
 #include "record/record_testing.h"
+#include "testing/unit_testing.h"
 
 enum {
     PARAMETERS = 160,

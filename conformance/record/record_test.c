@@ -3,14 +3,8 @@
  * record_test.c - a record comes back bit for bit, and nothing is written that
  * would not.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_testing.h"
+#include "testing/unit_testing.h"
 
 #include <math.h>
 
@@ -232,7 +226,7 @@ static void a_rank_that_failed_at_once_is_written(void **state)
     record_release(&r);
 }
 
-static void names_of_tensors_are_read_as_written(void **state)
+UNIT_TEST(names_of_tensors_are_read_as_written)
 {
     static const char *const bad[] = {
         "",
@@ -261,7 +255,6 @@ static void names_of_tensors_are_read_as_written(void **state)
     struct record_tensor back;
     char name[RECORD_TENSOR_NAME_BYTES];
 
-    (void)state;
     for (t.stage = 0; t.stage < RECORD_N_STAGES; t.stage++) {
         record_tensor_name(&t, name);
         assert_true(record_tensor_parse(name, &back));
@@ -345,13 +338,12 @@ static void text_that_is_not_utf8_is_still_written(void **state)
     record_release(&r);
 }
 
-static void tensors_are_found_by_what_they_are(void **state)
+UNIT_TEST(tensors_are_found_by_what_they_are)
 {
     const struct record_tensor *t;
     struct record r;
     uint32_t i;
 
-    (void)state;
     make_record(&r);
     record_sort(&r.rank[0]);
     t = record_find(&r.rank[0], RECORD_REDUCED, 1, 0, 2, 5);
@@ -368,13 +360,12 @@ static void tensors_are_found_by_what_they_are(void **state)
     record_release(&r); /* any state */
 }
 
-static void text_ends_and_can_be_printed(void **state)
+UNIT_TEST(text_ends_and_can_be_printed)
 {
     static const char *const wrong[] = {"",         "a\nb",         "\033[2J",
                                         "\x7f",     "\xff",         "\xc3",
                                         "\xc0\xaf", "a\xed\xa0\x80"};
 
-    (void)state;
     assert_true(record_is_text("words, \xc3\xa9 and \xe2\x82\xac", 20));
     assert_true(record_is_text("abc", 4));
     assert_false(record_is_text("abcd", 4));

@@ -2,13 +2,12 @@
 /*
  * record_testing.h - what the tests of records share: a folder for each test,
  * a record with one of everything, and files that are spoilt.
- *
- * Include after cmocka.h.
  */
 #ifndef FSDP_CTS_RECORD_TESTING_H
 #define FSDP_CTS_RECORD_TESTING_H
 
 #include "record/record_internal.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,15 +3,9 @@
  * script_claims_test.c - what an engine is asked for that claims less: of each
  * drawn script what it can play, and no call that it may take.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_claims.h"
 #include "script/script_mask_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,19 +49,17 @@ static uint32_t all_but(const char *one, const char *list[64])
     return n;
 }
 
-static void test_core(void **state)
+UNIT_TEST(test_core)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 3000; seed++) {
         project(seed, core, SCRIPT_LEAST_CORE);
     }
 }
 
-static void test_all_but_one(void **state)
+UNIT_TEST(test_all_but_one)
 {
     const char *list[64];
 
-    (void)state;
     for (const struct claim *q = known_claims; q->name; q++) {
         if (q->group == CLAIM_ENGINE) {
             (void)all_but(q->name, list);
@@ -92,12 +84,11 @@ static bool offers_unclaimed(const struct script *s)
 
 /* An engine that claims everything is asked for everything, but for calls that
  * its claims make right. */
-static void test_everything(void **state)
+UNIT_TEST(test_everything)
 {
     const char *list[64];
     uint32_t whole = 0;
 
-    (void)state;
     (void)all_but("", list);
     for (uint64_t seed = 0; seed < 1000; seed++) {
         struct fsdp_error error = {0};
@@ -119,7 +110,7 @@ static void test_everything(void **state)
 }
 
 /* Each of these settings needs just this one beyond the core. */
-static void test_settings(void **state)
+UNIT_TEST(test_settings)
 {
     static const char id[] =
         "mlp.odd.natural.full-shard.k2.flat.layer.rank.s.sgd";
@@ -140,7 +131,6 @@ static void test_settings(void **state)
         {"", "rank0\n", "rank0-initial", SCRIPT_PLAIN_VALUES},
     };
 
-    (void)state;
     for (size_t i = 0; i < N_OF(row); i++) {
         const char *with[] = {"flat", "full-shard", "fold-rank",
                               "sgd",  row[i].claim, NULL};
@@ -161,7 +151,7 @@ static void test_settings(void **state)
     }
 }
 
-static void test_own_numbers(void **state)
+UNIT_TEST(test_own_numbers)
 {
     static const char *const with[] = {"flat", "full-shard", "fold-rank",
                                        "sgd",  "groups",     NULL};
@@ -172,7 +162,6 @@ static void test_own_numbers(void **state)
     struct script_mask mask;
     struct script s;
 
-    (void)state;
     assert_int_equal(script_parse(text, &s, &error), FSDP_OK);
     assert_string_equal(script_unclaimed(&s, with), "groups-betas");
     assert_int_equal(script_project(&s, with, &mask, &error), FSDP_OK);
@@ -181,7 +170,7 @@ static void test_own_numbers(void **state)
 }
 
 /* Who takes no values cannot begin without. */
-static void test_without_values(void **state)
+UNIT_TEST(test_without_values)
 {
     static const char *const with[] = {"flat", "full-shard", "fold-rank",
                                        "sgd",  "deferred",   NULL};
@@ -192,7 +181,6 @@ static void test_without_values(void **state)
     struct script_mask mask;
     struct script s;
 
-    (void)state;
     assert_int_equal(script_parse(text, &s, &error), FSDP_OK);
     assert_string_equal(script_unclaimed(&s, with), "assign");
     assert_int_equal(script_project(&s, with, &mask, &error), FSDP_OK);
@@ -201,7 +189,7 @@ static void test_without_values(void **state)
     script_release(&s);
 }
 
-static void test_not_even_core(void **state)
+UNIT_TEST(test_not_even_core)
 {
     static const char *const claims[] = {"full-shard", "fold-rank", "sgd",
                                          NULL};
@@ -209,7 +197,6 @@ static void test_not_even_core(void **state)
     struct script_mask mask;
     struct script s;
 
-    (void)state;
     mask_test_draw(1, &s);
     assert_int_equal(script_project(&s, claims, &mask, &error),
                      FSDP_ERR_UNSUPPORTED);
@@ -243,9 +230,8 @@ static const struct {
     {"pass 0.0 at 0 ! end-early", NULL},
 };
 
-static void test_needs(void **state)
+UNIT_TEST(test_needs)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(needs); i++) {
         struct fsdp_error error = {0};
         struct script s;
@@ -286,9 +272,8 @@ static bool case_needs(const char *text, const char *claim)
 }
 
 /* What a call that must be refused needs, a case needs that makes it. */
-static void test_cases_need_the_same(void **state)
+UNIT_TEST(test_cases_need_the_same)
 {
-    (void)state;
     for (uint32_t call = 0; call < SCRIPT_N_CALLS; call++) {
         struct fsdp_error error = {0};
         struct script s;
@@ -320,7 +305,7 @@ static void test_cases_need_the_same(void **state)
 
 /* Calls that one claim makes right are left out for who has it, and asked of
  * who has not. */
-static void test_allowed(void **state)
+UNIT_TEST(test_allowed)
 {
     static const struct {
         const char *call, *claim;
@@ -335,7 +320,6 @@ static void test_allowed(void **state)
     };
     static const char *const all[] = {"bf16", "fp16", "frozen"};
 
-    (void)state;
     for (size_t i = 0; i < N_OF(row); i++) {
         struct fsdp_error error = {0};
         struct script s;

@@ -4,15 +4,9 @@
  * and each is legal, or not as it says; its tables of what may follow what are
  * those of the state machine and of script_calls; its ids are of what it says.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "script/script_mask.h"
 #include "script/script_words.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,14 +93,13 @@ static const char *take_block(const char *at, char *block, size_t bytes)
     return at;
 }
 
-static void test_examples(void **state)
+UNIT_TEST(test_examples)
 {
     uint32_t verbs[SCRIPT_N_VERBS] = {0};
     uint32_t n = 0;
     const char *at = page;
     bool fenced = false;
 
-    (void)state;
     while (*at) {
         char block[4096];
 
@@ -164,12 +157,11 @@ static void check_id(const char *at)
     script_release(&s);
 }
 
-static void test_ids(void **state)
+UNIT_TEST(test_ids)
 {
     const char *at = page;
     uint32_t n = 0;
 
-    (void)state;
     while ((at = strstr(at, "script."))) {
         if (at[7] >= '0' && at[7] <= '9') {
             check_id(at);
@@ -232,9 +224,8 @@ static bool may_follow(const char *before, const char *action)
     return legal;
 }
 
-static void test_follows(void **state)
+UNIT_TEST(test_follows)
 {
-    (void)state;
     for (uint32_t verb = 0; verb < SCRIPT_N_VERBS; verb++) {
         char row[256];
         int n;
@@ -293,11 +284,10 @@ static const struct {
 };
 
 /* In the order of script_calls. */
-static void test_calls(void **state)
+UNIT_TEST(test_calls)
 {
     uint32_t told_of = 0;
 
-    (void)state;
     for (size_t i = 0; i < N_OF(places); i++) {
         char row[2048];
         int n = snprintf(row, sizeof(row), "\n| %s |", places[i].where);

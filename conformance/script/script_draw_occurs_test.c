@@ -4,16 +4,10 @@
  * of action, behind every kind that it may follow, and every value of a
  * header on each workload.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "models/workload.h"
 #include "script/script_draw.h"
 #include "script/script_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -166,13 +160,12 @@ static bool is_drawn(uint32_t call)
     return drawn;
 }
 
-static void test_occurs(void **state)
+UNIT_TEST(test_occurs)
 {
     static struct counts n;
     bool legal[SCRIPT_N_VERBS][SCRIPT_N_VERBS] = {{false}};
     uint32_t pairs = 0;
 
-    (void)state;
     for (size_t i = 0; i < N_OF(examples); i++) {
         for (size_t k = 0; k < N_OF(examples); k++) {
             legal[examples[i].verb][examples[k].verb] |=
@@ -218,7 +211,7 @@ static void test_occurs(void **state)
 }
 
 /* Values of the header, each of which occurs. */
-static void test_headers(void **state)
+UNIT_TEST(test_headers)
 {
     uint32_t strategy[CASE_N_STRATEGIES] = {0};
     uint32_t ranks[17] = {0};
@@ -228,7 +221,6 @@ static void test_headers(void **state)
     uint32_t ahead = 0;
     uint32_t worlds = 0;
 
-    (void)state;
     for (uint64_t seed = 0; seed < 4000; seed++) {
         struct script s;
 
@@ -313,12 +305,11 @@ static void assert_axes(const char *workload, const struct axes *n)
 
 /* Dtypes, scaled losses, what is recomputed, frozen, divided, what groups have
  * of their own, what rests on the host, who has values: on every workload. */
-static void test_axes(void **state)
+UNIT_TEST(test_axes)
 {
     static const char *const workload[] = {"mlp", "linear", "gpt", "graph"};
     static struct axes n[N_OF(workload)];
 
-    (void)state;
     for (uint64_t seed = 0; seed < 6000; seed++) {
         struct script s;
 

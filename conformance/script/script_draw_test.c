@@ -4,17 +4,11 @@
  * back as the same, is the same when it is drawn again; its cases can be made;
  * and the first thousand are those that they have always been.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_model.h"
 #include "models/text.h"
 #include "script/script_draw.h"
 #include "script/script_testing.h"
+#include "testing/unit_testing.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>
@@ -60,9 +54,8 @@ static void assert_legal(const struct script *s, uint64_t seed)
     }
 }
 
-static void test_legal(void **state)
+UNIT_TEST(test_legal)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < N_DRAWN; seed++) {
         char id[CASE_ID_BYTES];
         struct script s;
@@ -79,9 +72,8 @@ static void test_legal(void **state)
     }
 }
 
-static void test_text(void **state)
+UNIT_TEST(test_text)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < N_DRAWN; seed++) {
         struct fsdp_error error = {0};
         struct script s;
@@ -123,12 +115,11 @@ static void assert_made(const struct run_case *c, const struct text *book)
     case_model_release(&m);
 }
 
-static void test_made(void **state)
+UNIT_TEST(test_made)
 {
     struct fsdp_error error = {0};
     struct text book;
 
-    (void)state;
     assert_int_equal(text_load(NULL, &book, &error), FSDP_OK);
     for (uint64_t seed = 0; seed < 3000; seed++) {
         struct run_case c;
@@ -222,7 +213,7 @@ static const char golden_text[] =
 
 /* Of each generator that draws the first thousand; of the oldest one the third,
  * to be read. */
-static void test_golden(void **state)
+UNIT_TEST(test_golden)
 {
     static const struct {
         uint32_t generator;
@@ -238,7 +229,6 @@ static void test_golden(void **state)
 
     char *text = text_by(SCRIPT_OLDEST_GENERATOR, 3);
 
-    (void)state;
     assert_string_equal(text, golden_text);
     free(text);
     assert_int_equal(golden[0].generator, SCRIPT_OLDEST_GENERATOR);

@@ -3,14 +3,8 @@
  * script_legal_test.c - which calls of a script may follow which, in which
  * worlds, and which calls must be refused where.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "script/script_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -234,9 +228,8 @@ static const struct {
     {"zero; ! unknown-layout", "before the first life"},
 };
 
-static void test_legal(void **state)
+UNIT_TEST(test_legal)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(followed); i++) {
         struct fsdp_error error = {0};
         struct script s;
@@ -341,9 +334,8 @@ static const struct {
      "nothing says"},
 };
 
-static void test_worlds(void **state)
+UNIT_TEST(test_worlds)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(worlds); i++) {
         struct fsdp_error error = {0};
         struct script s;
@@ -366,7 +358,7 @@ static void test_worlds(void **state)
 /* A step that is skipped leaves finite values: a strict clip is told so. The
  * scale itself is kept in this process. A step in backward is made where the
  * unsharded run can follow. */
-static void test_settings(void **state)
+UNIT_TEST(test_settings)
 {
     static const struct {
         const char *settings, *actions, *why;
@@ -404,7 +396,6 @@ static void test_settings(void **state)
          "backward-step lr 1; pass 0.0 until 1/2", "is recomputed is whole"},
     };
 
-    (void)state;
     for (size_t i = 0; i < N_OF(row); i++) {
         struct fsdp_error error = {0};
         struct script s;
@@ -421,21 +412,19 @@ static void test_settings(void **state)
 }
 
 /* Sequences of which nothing is known are long. */
-static void test_unknown_lengths(void **state)
+UNIT_TEST(test_unknown_lengths)
 {
     struct fsdp_error error = {0};
     struct script s;
 
-    (void)state;
     script_test_parse(
         HEAD "pass 0.0 at 7 ! end-early at 1/1 ! end-of-another until 1/1", &s);
     assert_int_equal(script_legal(&s, NULL, &error), FSDP_OK);
     script_release(&s);
 }
 
-static void test_calls(void **state)
+UNIT_TEST(test_calls)
 {
-    (void)state;
     for (uint32_t i = 0; i < SCRIPT_N_CALLS; i++) {
         assert_non_null(script_calls[i].name);
         assert_true(strlen(script_calls[i].name) < SCRIPT_WORD_BYTES);

@@ -3,15 +3,9 @@
  * script_mask_test.c - what is kept of drawn scripts: whatever a mask says, a
  * legal script, whose id reads back; and which ids are refused.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "script/script_chance.h"
 #include "script/script_mask_testing.h"
+#include "testing/unit_testing.h"
 
 #include <string.h>
 
@@ -35,9 +29,8 @@ static void draw_mask(const struct script *s, struct chance *c,
 
 /* ---- Masks ---- */
 
-static void test_all(void **state)
+UNIT_TEST(test_all)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
         struct fsdp_error error = {0};
         struct script_mask all;
@@ -56,11 +49,10 @@ static void test_all(void **state)
     }
 }
 
-static void test_masks(void **state)
+UNIT_TEST(test_masks)
 {
     struct chance chance = {.seed = 1};
 
-    (void)state;
     for (uint64_t seed = 0; seed < 5000; seed++) {
         struct script_mask mask;
         struct script s;
@@ -73,12 +65,11 @@ static void test_masks(void **state)
 }
 
 /* Every plain choice and every action that says less occurs, alone. */
-static void test_bits(void **state)
+UNIT_TEST(test_bits)
 {
     uint32_t plain[SCRIPT_N_PLAIN] = {0};
     uint32_t less[SCRIPT_N_VERBS][SCRIPT_LESS_BITS] = {{0}};
 
-    (void)state;
     for (uint64_t seed = 0; seed < 600; seed++) {
         struct fsdp_error error = {0};
         struct script_mask left;
@@ -154,12 +145,11 @@ static const char *const refused[][2] = {
     {"script.2.7.A-0", "behind the seed"},
 };
 
-static void test_ids(void **state)
+UNIT_TEST(test_ids)
 {
     struct fsdp_error error = {0};
     struct script s;
 
-    (void)state;
     for (size_t i = 0; i < N_OF(refused); i++) {
         error = (struct fsdp_error){0};
         if (script_of_id(refused[i][0], &s, NULL, NULL, &error) !=
@@ -176,14 +166,13 @@ static void test_ids(void **state)
 }
 
 /* The longest: all actions are kept, and all say less. */
-static void test_longest(void **state)
+UNIT_TEST(test_longest)
 {
     struct script s;
     struct script_mask mask = {.actions = (1ull << SCRIPT_MOST_DRAWN) - 1,
                                .plain = (1u << SCRIPT_N_PLAIN) - 1};
     char id[SCRIPT_ID_BYTES];
 
-    (void)state;
     mask_test_draw(0, &s);
     memset(mask.less, 15, sizeof(mask.less));
     script_id(UINT64_MAX, &s, &mask, id);

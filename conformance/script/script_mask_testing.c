@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* script_mask_testing.c - see script_mask_testing.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "script/script_draw_parts.h"
 #include "script/script_mask_testing.h"
+#include "script/script_draw_parts.h"
+#include "testing/unit_testing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,14 +3,8 @@
  * script_plain_test.c - what each bit of a mask does: a choice that becomes
  * plain, an action that says less, an action that goes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "script/script_mask.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,9 +142,8 @@ static const struct {
      "look\nanew k2 full-shard\n", MLP, "look\n"},
 };
 
-static void test_plain(void **state)
+UNIT_TEST(test_plain)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(plains); i++) {
         struct script_mask mask = {.actions = UINT64_MAX,
                                    .plain = plains[i].plain};
@@ -229,9 +222,8 @@ static const struct {
     {15, 0, "sync off", "sync off"},
 };
 
-static void test_less(void **state)
+UNIT_TEST(test_less)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(lesses); i++) {
         struct script_mask mask = {.actions = UINT64_MAX,
                                    .less = {lesses[i].less}};
@@ -272,9 +264,8 @@ static const struct {
      "look\nrepeat 3 {\npass i+4.0 n\n}\nzero\n"},
 };
 
-static void test_keeps(void **state)
+UNIT_TEST(test_keeps)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(keeps); i++) {
         struct script_mask mask = {.actions = keeps[i].actions};
         struct script_mask kept = {.actions = keeps[i].left};

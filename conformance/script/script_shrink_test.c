@@ -4,14 +4,8 @@
  * under faults that are made up: it fails, nothing of it can go, it took few
  * trials, and it is the same again.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "script/script_shrink.h"
+#include "testing/unit_testing.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -263,9 +257,8 @@ static void assert_shrinks(const struct script *s, uint64_t seed,
     script_release(&left);
 }
 
-static void test_shrinks(void **state)
+UNIT_TEST(test_shrinks)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(faults); i++) {
         uint32_t found = 0;
         uint32_t most = 0;
@@ -287,9 +280,8 @@ static void test_shrinks(void **state)
 }
 
 /* Cut off, the search still has something that fails. */
-static void test_cut_off(void **state)
+UNIT_TEST(test_cut_off)
 {
-    (void)state;
     for (uint32_t most = 0; most < 31; most += 5) {
         struct fsdp_error error = {0};
         struct script_mask mask;

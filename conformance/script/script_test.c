@@ -4,16 +4,10 @@
  * what is wrong is named by line and action; and the scripts of all cases of
  * the manifest.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_model.h"
 #include "models/text.h"
 #include "script/script_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +32,7 @@ static void assert_canonical(const char *text, const char *canonical)
     script_release(&s);
 }
 
-static void test_canonical(void **state)
+UNIT_TEST(test_canonical)
 {
     static const char all[] =
         "script 1\ncase " TREE "\nbetas 0.5 0.75,0.5,0.25\neps 1e-05\n"
@@ -85,7 +79,6 @@ static void test_canonical(void **state)
         "set 0 divide-factor 3\nset all predivide-factor 0.125\n"
         "pass 5.0 left-open 1\n";
 
-    (void)state;
     assert_canonical(all, all);
     assert_canonical("script 1;--;repeat 4{pass i.0 s;step lr 1e-1;zero}",
                      HEAD "repeat 4 {\npass i.0 s\nstep lr 0.1\nzero\n}\n");
@@ -206,9 +199,8 @@ static const struct {
     {HEAD "repeat 1000001 { zero }", "'1000001': a repeat"},
 };
 
-static void test_malformed(void **state)
+UNIT_TEST(test_malformed)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(malformed); i++) {
         struct fsdp_error error = {0};
         struct script s;
@@ -224,7 +216,7 @@ static void test_malformed(void **state)
 
 /* Of 20,000 texts with a byte changed none does more than fail, and what is
  * read is written so that it is read as the same. */
-static void test_damaged(void **state)
+UNIT_TEST(test_damaged)
 {
     static const char text[] =
         "script 1\ngroups 2\n--\nrepeat 2 {\npass i+1.0 n at 1/2 ! end-early "
@@ -232,7 +224,6 @@ static void test_damaged(void **state)
         "0\nsave a full-rank0\nwait a\n";
     uint32_t random = 1;
 
-    (void)state;
     for (int i = 0; i < 20000; i++) {
         char damaged[sizeof(text)];
         struct fsdp_error error;
@@ -255,7 +246,7 @@ static void test_damaged(void **state)
 
 /* ---- Walks ---- */
 
-static void test_walk(void **state)
+UNIT_TEST(test_walk)
 {
     static const uint32_t steps[] = {0, 5, 6, 7, 1, 5, 6, 7, 9};
     struct script s;
@@ -263,7 +254,6 @@ static void test_walk(void **state)
     const struct script_action *a;
     size_t n = 0;
 
-    (void)state;
     script_test_parse(
         HEAD "repeat 2 { pass i.0; repeat 3 { pass i+5.0 } } pass 9.0", &s);
     w = script_begin(&s);
@@ -292,9 +282,8 @@ static uint32_t used_again(const char *actions)
     return bits;
 }
 
-static void test_used_again(void **state)
+UNIT_TEST(test_used_again)
 {
-    (void)state;
     assert_int_equal(used_again("pass 0.0; step lr 1; zero; pass 1.0; "
                                 "step lr 1"),
                      0);
@@ -313,12 +302,11 @@ static void test_used_again(void **state)
                      0);
 }
 
-static void test_groups(void **state)
+UNIT_TEST(test_groups)
 {
     static const uint32_t two[] = {0, 1, 0, 0, 1, 0};
     static const uint32_t three[] = {0, 1, 0, 2, 0, 0, 1};
 
-    (void)state;
     for (uint32_t p = 0; p < N_OF(two); p++) {
         assert_int_equal(script_group_of(1, p), 0);
         assert_int_equal(script_group_of(2, p), two[p]);
@@ -328,12 +316,11 @@ static void test_groups(void **state)
     }
 }
 
-static void test_options(void **state)
+UNIT_TEST(test_options)
 {
     struct fsdp_options options = {.beta1 = 9, .eps = 9, .momentum = 9};
     struct script s;
 
-    (void)state;
     script_test_parse("script 1\nbetas 0.5 0.75\nmomentum 0.25\n--\nzero", &s);
     script_options(&s, &options);
     assert_true(options.beta1 == 0.5f && options.beta2 == 0.75f &&
@@ -371,9 +358,8 @@ static const struct {
      HEAD "look\n"},
 };
 
-static void test_expanded(void **state)
+UNIT_TEST(test_expanded)
 {
-    (void)state;
     for (size_t i = 0; i < N_OF(expanded); i++) {
         struct run_case c;
         char *text;
@@ -408,13 +394,12 @@ static void assert_legal(const struct run_case *c, bool saves_only,
 }
 
 /* The scripts of all cases are legal, and canonical. */
-static void test_manifest(void **state)
+UNIT_TEST(test_manifest)
 {
     struct case_list list = {0};
     struct fsdp_error error = {0};
     struct text book;
 
-    (void)state;
     assert_int_equal(text_load(NULL, &book, &error), FSDP_OK);
     assert_int_equal(manifest_make(&list, &error), FSDP_OK);
     for (uint32_t i = 0; i < list.n; i++) {

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* script_testing.c - see script_testing.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "script/script_testing.h"
+#include "testing/unit_testing.h"
 
 #include "script/script_draw.h"
 

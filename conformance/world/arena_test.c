@@ -7,14 +7,10 @@
 #include "arena.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     MEMBERS = 3,
@@ -86,9 +82,8 @@ static void finish(const struct scene *s, uint32_t n, const pthread_t *thread)
     }
 }
 
-static void nobody_leaves_early(void **state)
+UNIT_TEST(nobody_leaves_early)
 {
-    (void)state;
     for (uint32_t spare = 0; spare < 2; spare++) {
         struct scene s = {.spare = spare == 1};
         struct member member[MEMBERS];
@@ -100,11 +95,10 @@ static void nobody_leaves_early(void **state)
 }
 
 /* While they look, and when they sleep; and whoever comes later. */
-static void who_waits_is_let_go(void **state)
+UNIT_TEST(who_waits_is_let_go)
 {
     static const long after_us[] = {0, 20, 150, 2000};
 
-    (void)state;
     for (uint32_t i = 0; i < 8; i++) {
         struct scene s = {.spare = i % 2 == 1};
         struct member member[MEMBERS];

@@ -8,11 +8,7 @@
 #include "world_body.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     PATIENT_MS = 20000,
@@ -89,13 +85,12 @@ static void expect_row(const struct record_traffic_row *row, uint32_t kind,
     assert_int_equal(row->n, n);
 }
 
-static void what_is_carried_is_counted(void **state)
+UNIT_TEST(what_is_carried_is_counted)
 {
     struct fsdp_mesh mesh = mesh_of(two_by_two);
     struct record_carried t[4] = {0};
     struct world_result result[4];
 
-    (void)state;
     assert_int_equal(
         world_run_carried(&mesh, PATIENT_MS, a_few, NULL, result, t, NULL),
         FSDP_OK);
@@ -183,14 +178,13 @@ static uint64_t digest_of(uint32_t k, uint32_t nth, const float *in)
 }
 
 /* A hash is of what others get, in however many turns they do. */
-static void what_is_sent_has_a_hash(void **state)
+UNIT_TEST(what_is_sent_has_a_hash)
 {
     static struct record_carried t[4];
     static float in[2 * MANY];
     struct fsdp_mesh mesh = mesh_of(two_by_two);
     struct world_result result[4];
 
-    (void)state;
     assert_int_equal(world_run_carried(&mesh, PATIENT_MS, three_with_values,
                                        NULL, result, t, NULL),
                      FSDP_OK);
@@ -285,13 +279,12 @@ static int forges(void *context, struct world_rank *rank)
     return over(rank, FSDP_ALL_GATHER, 1, 4, in, out);
 }
 
-static void what_is_no_turn_is_refused(void **state)
+UNIT_TEST(what_is_no_turn_is_refused)
 {
     struct fsdp_mesh mesh = mesh_of(alone);
     struct record_carried t[1] = {0};
     struct world_result result[1];
 
-    (void)state;
     assert_int_equal(
         world_run_carried(&mesh, PATIENT_MS, forges, NULL, result, t, NULL),
         FSDP_OK);
@@ -331,7 +324,7 @@ static void *be_rank(void *argument)
     return NULL;
 }
 
-static void it_serves_threads(void **state)
+UNIT_TEST(it_serves_threads)
 {
     struct fsdp_mesh mesh = mesh_of(two_by_two);
     struct threads t = {.job = {.mesh = &mesh,
@@ -342,7 +335,6 @@ static void it_serves_threads(void **state)
     pthread_t broker;
     pthread_t rank[4];
 
-    (void)state;
     assert_true(broker_open(&t.broker, &t.job));
     assert_int_equal(pthread_create(&broker, NULL, serve, &t), 0);
     for (uint32_t r = 0; r < 4; r++) {
@@ -382,14 +374,13 @@ static int end_of(const struct broker *b, const volatile unsigned char *at)
     return status;
 }
 
-static void ranks_have_their_own_area_alone(void **state)
+UNIT_TEST(ranks_have_their_own_area_alone)
 {
     struct fsdp_mesh mesh = mesh_of(two_by_two);
     const struct world_job job = {.mesh = &mesh, .n_ranks = 4};
     struct broker b;
     const unsigned char *end;
 
-    (void)state;
     assert_true(broker_open(&b, &job));
     end = (const unsigned char *)b.arena + b.arena->bytes - 1;
     for (uint32_t r = 0; r < 4; r++) {
@@ -440,12 +431,11 @@ static int hurts_broker(void *context, struct world_rank *rank)
     return FSDP_OK;
 }
 
-static void one_that_is_lost_is_named(void **state)
+UNIT_TEST(one_that_is_lost_is_named)
 {
     static int signals[] = {SIGKILL, SIGSEGV, SIGSTOP};
     struct fsdp_mesh mesh = mesh_of(two_by_two);
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) {
         const int64_t begin = arena_now_ms();
         struct fsdp_error error = {0};
@@ -462,14 +452,13 @@ static void one_that_is_lost_is_named(void **state)
     }
 }
 
-static void more_ranks_than_it_carries_are_refused(void **state)
+UNIT_TEST(more_ranks_than_it_carries_are_refused)
 {
     const uint32_t extent[] = {1, BROKER_RANKS + 1};
     struct fsdp_mesh mesh = mesh_of(extent);
     struct world_result result[BROKER_RANKS + 1];
     struct fsdp_error error = {0};
 
-    (void)state;
     assert_int_equal(
         world_run_carried(&mesh, HASTY_MS, a_few, NULL, result, NULL, &error),
         FSDP_ERR_NOMEM);

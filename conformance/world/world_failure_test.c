@@ -9,12 +9,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     K = 4,
@@ -115,9 +111,8 @@ static int fails(void *context, struct world_rank *rank)
     return status;
 }
 
-static void a_failure_aborts_the_others(void **state)
+UNIT_TEST(a_failure_aborts_the_others)
 {
-    (void)state;
     for (uint32_t k = 0; k < N_KINDS; k++) {
         struct world_result result[K];
         run_in(kinds[k], PATIENT_MS, fails, result);
@@ -136,9 +131,8 @@ static int aborts(void *context, struct world_rank *rank)
     return FSDP_OK;
 }
 
-static void abort_ends_pending_calls(void **state)
+UNIT_TEST(abort_ends_pending_calls)
 {
-    (void)state;
     for (uint32_t k = 0; k < N_KINDS; k++) {
         struct world_result result[K];
         run_in(kinds[k], PATIENT_MS, aborts, result);
@@ -174,9 +168,8 @@ static int cannot_be_read(void *context, struct world_rank *rank)
 }
 
 /* COMM where members read each other's memory; else the culprit dies of it. */
-static void what_cannot_be_read_is_a_failure(void **state)
+UNIT_TEST(what_cannot_be_read_is_a_failure)
 {
-    (void)state;
     struct world_result result[K];
     run_in(WORLD_LOCAL, PATIENT_MS, cannot_be_read, result);
     for (uint32_t r = 0; r < K; r++) {
@@ -210,9 +203,8 @@ static int is_killed(void *context, struct world_rank *rank)
     return FSDP_OK;
 }
 
-static void a_death_aborts_the_others(void **state)
+UNIT_TEST(a_death_aborts_the_others)
 {
-    (void)state;
     struct world_result result[K];
 
     for (uint32_t k = 0; k < PROCESSES; k++) {
@@ -241,9 +233,8 @@ static int hangs(void *context, struct world_rank *rank)
     return FSDP_OK;
 }
 
-static void a_hang_is_ended(void **state)
+UNIT_TEST(a_hang_is_ended)
 {
-    (void)state;
     for (uint32_t k = 0; k < PROCESSES; k++) {
         struct world_result result[K];
         int64_t begin = arena_now_ms();
@@ -266,9 +257,8 @@ static int is_slow(void *context, struct world_rank *rank)
     return FSDP_OK;
 }
 
-static void a_slow_thread_is_noticed(void **state)
+UNIT_TEST(a_slow_thread_is_noticed)
 {
-    (void)state;
     struct world_result result[K];
 
     run_in(WORLD_THREADS, HASTY_MS, is_slow, result);
@@ -277,9 +267,8 @@ static void a_slow_thread_is_noticed(void **state)
     assert_int_equal(result[CULPRIT].end, WORLD_TIMED_OUT);
 }
 
-static void a_hanging_thread_ends_the_process(void **state)
+UNIT_TEST(a_hanging_thread_ends_the_process)
 {
-    (void)state;
     pid_t pid = fork();
     if (pid == 0) {
         struct world_result result[K];
@@ -306,9 +295,8 @@ static int ignores_everything(void *context, struct world_rank *rank)
     }
 }
 
-static void who_ignores_an_abort_is_ended(void **state)
+UNIT_TEST(who_ignores_an_abort_is_ended)
 {
-    (void)state;
     for (uint32_t k = 0; k < PROCESSES; k++) {
         struct world_result result[K];
 
@@ -326,9 +314,8 @@ static void who_ignores_an_abort_is_ended(void **state)
 
 /* Long before the watchdog: whoever has returned will never come. The first
  * to find out fails, and that may abort the others before they do. */
-static void leaving_early_is_a_mismatch(void **state)
+UNIT_TEST(leaving_early_is_a_mismatch)
 {
-    (void)state;
     for (uint32_t k = 0; k < N_KINDS; k++) {
         struct world_result result[K];
         uint32_t told = 0;
@@ -385,9 +372,8 @@ static void die_with_parent(uint32_t kind)
     (void)close(ends[0]);
 }
 
-static void ranks_die_with_their_parent(void **state)
+UNIT_TEST(ranks_die_with_their_parent)
 {
-    (void)state;
     for (uint32_t k = 0; k < PROCESSES; k++) {
         die_with_parent(kinds[k]);
     }
@@ -417,9 +403,8 @@ static uint32_t count_entries(const char *path)
     return n;
 }
 
-static void many_worlds_leave_nothing_behind(void **state)
+UNIT_TEST(many_worlds_leave_nothing_behind)
 {
-    (void)state;
     struct world_result result[K];
     run_in(WORLD_CARRIED, PATIENT_MS, others_wait, result);
     run_in(WORLD_LOCAL, PATIENT_MS, crashes, result);

@@ -9,13 +9,10 @@
 #include "world_fold.h"
 
 #include <fsdp/arith/cast.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     MOST = 8
@@ -41,9 +38,8 @@ static float fold(uint32_t kind, uint32_t owner, const float *x, uint32_t n)
     return out;
 }
 
-static void one_input_is_returned_as_it_is(void **state)
+UNIT_TEST(one_input_is_returned_as_it_is)
 {
-    (void)state;
     const float x[] = {-0.0f};
 
     for (uint32_t kind = 0; kind <= FSDP_FOLD_TREE; kind++) {
@@ -51,9 +47,8 @@ static void one_input_is_returned_as_it_is(void **state)
     }
 }
 
-static void rank_adds_from_the_left(void **state)
+UNIT_TEST(rank_adds_from_the_left)
 {
-    (void)state;
     const float x[] = {1e8f, 1, -1e8f, 1, 16777216, 1, 1, -16777216};
     /* 1e8 + 1 is 1e8; 2^24 + 1 is a tie and goes to the even 2^24. */
     const float want[] = {1e8f, 1e8f, 0, 1, 16777216, 16777216, 16777216, 0};
@@ -64,9 +59,8 @@ static void rank_adds_from_the_left(void **state)
     }
 }
 
-static void ring_adds_the_owner_last(void **state)
+UNIT_TEST(ring_adds_the_owner_last)
 {
-    (void)state;
     const float x[] = {1e8f, 1, -1e8f, 1};
     /* owner 0: ((1 + -1e8) + 1) + 1e8
      * owner 1: ((-1e8 + 1) + 1e8) + 1
@@ -80,9 +74,8 @@ static void ring_adds_the_owner_last(void **state)
     }
 }
 
-static void ring_of_two_and_three(void **state)
+UNIT_TEST(ring_of_two_and_three)
 {
-    (void)state;
     const float x[] = {16777216, 1, 1};
 
     /* Two: the order of one addition does not matter. */
@@ -94,9 +87,8 @@ static void ring_of_two_and_three(void **state)
     assert_int_equal(bits(fold(FSDP_FOLD_RING, 2, x, 3)), bits(16777216));
 }
 
-static void tree_is_balanced(void **state)
+UNIT_TEST(tree_is_balanced)
 {
-    (void)state;
     static const struct {
         uint32_t n;
         float x[MOST];
@@ -135,9 +127,8 @@ static void tree_is_balanced(void **state)
 }
 
 /* Many elements are folded as each of them alone, also in place. */
-static void blocks_do_not_change_a_bit(void **state)
+UNIT_TEST(blocks_do_not_change_a_bit)
 {
-    (void)state;
     enum {
         N = 1000
     };
@@ -180,9 +171,8 @@ static void blocks_do_not_change_a_bit(void **state)
 /* Of 256, 1, 1 and -256 in bf16, whose steps at 256 are 2: where each addition
  * is rounded ones are lost next to 256; where all are float32, none. f16 has
  * steps of 1/4 there, and loses none either way. */
-static void sums_of_halves_round_as_they_are_told(void **state)
+UNIT_TEST(sums_of_halves_round_as_they_are_told)
 {
-    (void)state;
     static const struct {
         uint32_t fold, owner;
         uint16_t each, once; /* bf16 */

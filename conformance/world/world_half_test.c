@@ -8,13 +8,10 @@
 #include "world_half.h"
 
 #include <fsdp/arith/cast.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     ALL = 65536,
@@ -36,12 +33,11 @@ static const struct world_half *loops(int k, uint32_t *dtype)
 }
 
 /* Arrays are as long as float32 would need: fsdp_store() may be of those. */
-static void every_value_widens(void **state)
+UNIT_TEST(every_value_widens)
 {
     static uint16_t x[2 * ALL];
     static float got[ALL];
 
-    (void)state;
     for (uint32_t i = 0; i < ALL; i++) {
         x[i] = (uint16_t)i;
     }
@@ -85,11 +81,10 @@ static void check_casts(const struct world_half *h, uint32_t dtype,
     }
 }
 
-static void float32_narrows(void **state)
+UNIT_TEST(float32_narrows)
 {
     const uint64_t step = getenv("FSDP_EXHAUSTIVE") ? 1 : 509;
 
-    (void)state;
     for (int k = 0; k < 4; k++) {
         uint32_t dtype;
         const struct world_half *h = loops(k, &dtype);
@@ -127,12 +122,11 @@ static void check_sums(const struct world_half *h, uint32_t dtype,
     }
 }
 
-static void sums_round_once(void **state)
+UNIT_TEST(sums_round_once)
 {
     static const uint16_t distances[] = {0,      1,      0x8000, 0x8001,
                                          0x0400, 0x1234, 0x0081};
 
-    (void)state;
     for (int k = 0; k < 4; k++) {
         uint32_t dtype;
         const struct world_half *h = loops(k, &dtype);

@@ -12,16 +12,12 @@
  */
 #include "world_body.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     PATIENT_MS = 20000,
@@ -61,9 +57,8 @@ static void expect_well(uint32_t rows, int (*body)(void *, struct world_rank *))
     }
 }
 
-static void collectives_match_their_definition(void **state)
+UNIT_TEST(collectives_match_their_definition)
 {
-    (void)state;
     expect_well(1, world_body_collectives);
     expect_well(world, world_body_collectives);
     if (world % 2 == 0) {
@@ -71,9 +66,8 @@ static void collectives_match_their_definition(void **state)
     }
 }
 
-static void exchange_gathers(void **state)
+UNIT_TEST(exchange_gathers)
 {
-    (void)state;
     expect_well(1, world_body_exchange);
 }
 
@@ -91,9 +85,8 @@ static int disagrees(void *context, struct world_rank *rank)
     return world_body_run(rank, FSDP_ALL_GATHER, 1, in, out);
 }
 
-static void disagreement_is_told_to_all(void **state)
+UNIT_TEST(disagreement_is_told_to_all)
 {
-    (void)state;
     struct world_result result = run_on(1, PATIENT_MS, disagrees);
     assert_int_equal(result.end, WORLD_RETURNED);
     assert_int_equal(result.status, FSDP_OK);
@@ -122,9 +115,8 @@ static int ends_badly(void *context, struct world_rank *rank)
     return world_body_run(rank, FSDP_BARRIER, 0, NULL, NULL);
 }
 
-static void the_others_learn_of_it(void **state)
+UNIT_TEST(the_others_learn_of_it)
 {
-    (void)state;
     bool leaves = strcmp(mode, "leaves") == 0;
     bool fails = strcmp(mode, "fails") == 0;
 
@@ -151,9 +143,8 @@ static void the_others_learn_of_it(void **state)
     }
 }
 
-static void no_world_follows_an_aborted_one(void **state)
+UNIT_TEST(no_world_follows_an_aborted_one)
 {
-    (void)state;
     uint32_t extent[] = {1, world};
     struct fsdp_mesh mesh = {
         .size = sizeof(mesh), .n_dims = 2, .name = dims, .extent = extent};

@@ -7,15 +7,12 @@
 #include "world_fold.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
+
 #include <fsdp/arith/cast.h>
 
 enum {
@@ -54,9 +51,8 @@ static void expect_all_well(uint32_t r, uint32_t s,
     }
 }
 
-static void collectives_match_their_definition(void **state)
+UNIT_TEST(collectives_match_their_definition)
 {
-    (void)state;
     static const uint32_t worlds[] = {1, 2, 3, 4, 7, 8};
 
     for (uint32_t i = 0; i < 6; i++) {
@@ -67,9 +63,8 @@ static void collectives_match_their_definition(void **state)
     expect_all_well(2, 3, world_body_collectives);
 }
 
-static void exchange_gathers(void **state)
+UNIT_TEST(exchange_gathers)
 {
-    (void)state;
     expect_all_well(1, 1, world_body_exchange);
     expect_all_well(2, 2, world_body_exchange);
     expect_all_well(1, 7, world_body_exchange);
@@ -106,9 +101,8 @@ static int uneven_groups(void *context, struct world_rank *rank)
     return FSDP_OK;
 }
 
-static void groups_operate_at_the_same_time(void **state)
+UNIT_TEST(groups_operate_at_the_same_time)
 {
-    (void)state;
     expect_all_well(3, 2, uneven_groups);
 }
 
@@ -231,9 +225,8 @@ static int reduced_halves(void *context, struct world_rank *rank)
     return status;
 }
 
-static void halves_are_reduced(void **state)
+UNIT_TEST(halves_are_reduced)
 {
-    (void)state;
     expect_all_well(1, HALVES_RANKS, reduced_halves);
 }
 
@@ -259,15 +252,13 @@ static int shorter_struct(void *context, struct world_rank *rank)
                : FSDP_ERR_INTERNAL;
 }
 
-static void structs_grow_at_their_end(void **state)
+UNIT_TEST(structs_grow_at_their_end)
 {
-    (void)state;
     expect_all_well(1, 2, shorter_struct);
 }
 
-static void other_dtypes_are_moved_but_not_reduced(void **state)
+UNIT_TEST(other_dtypes_are_moved_but_not_reduced)
 {
-    (void)state;
     expect_all_well(2, 2, other_dtypes);
 }
 
@@ -317,9 +308,8 @@ static int bad_calls(void *context, struct world_rank *rank)
     return rank->comm.run(rank->comm.self, NULL, &good);
 }
 
-static void bad_calls_are_refused(void **state)
+UNIT_TEST(bad_calls_are_refused)
 {
-    (void)state;
     expect_all_well(2, 2, bad_calls);
 }
 
@@ -369,12 +359,11 @@ static int disagrees(void *context, struct world_rank *rank)
                                        : FSDP_ERR_INTERNAL;
 }
 
-static void disagreement_is_told_to_all(void **state)
+UNIT_TEST(disagreement_is_told_to_all)
 {
     const uint32_t extent[] = {1, K};
     const struct fsdp_mesh mesh = mesh_of(extent);
 
-    (void)state;
     for (uint32_t k = 0; k < N_KINDS; k++) {
         struct world_result result[K];
         assert_int_equal(world_run(kinds[k], &mesh, TIMEOUT_MS, disagrees, NULL,
@@ -394,9 +383,8 @@ static void disagreement_is_told_to_all(void **state)
     }
 }
 
-static void meshes_that_are_no_world_are_refused(void **state)
+UNIT_TEST(meshes_that_are_no_world_are_refused)
 {
-    (void)state;
     static const uint32_t extent[][2] = {
         {0, 1}, {1, 0}, {1, 513}, {27, 19}, {65536, 65536}};
     struct world_result result[WORLD_MAX_RANKS];
@@ -422,9 +410,8 @@ static void meshes_that_are_no_world_are_refused(void **state)
         FSDP_ERR_INVALID);
 }
 
-static void the_largest_world_runs(void **state)
+UNIT_TEST(the_largest_world_runs)
 {
-    (void)state;
     expect_all_well(8, 8, nothing);
 }
 

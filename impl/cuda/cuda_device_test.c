@@ -65,9 +65,8 @@ static struct fsdp_stream *open_stream(void)
     return s;
 }
 
-static void test_place(void **state)
+UNIT_TEST(test_place)
 {
-    (void)state;
     assert_int_equal(cuda_env.device->place, FSDP_PLACE_CUDA);
     assert_string_equal(cuda_env.device->profile, "f32-fma");
     assert_int_equal(cuda_env.comm->place, FSDP_PLACE_CUDA);
@@ -75,7 +74,7 @@ static void test_place(void **state)
 }
 
 /* There and back in every way, with and without a stream. */
-static void test_copies(void **state)
+UNIT_TEST(test_copies)
 {
     const struct fsdp_device *d = cuda_env.device;
     struct fsdp_stream *s = open_stream();
@@ -84,7 +83,6 @@ static void test_copies(void **state)
     float *a = take(N);
     float *b = take(N);
 
-    (void)state;
     assert_non_null(host);
     assert_non_null(back);
     for (int i = 0; i < N; i++) {
@@ -128,7 +126,7 @@ static float *take_pinned(void)
 
 /* Copies of pinned memory are the stream's, in order with what it is given
  * before and after; the CPU's operators have finished on return. */
-static void test_host(void **state)
+UNIT_TEST(test_host)
 {
     const struct fsdp_device *d = cuda_env.device;
     const struct fsdp_device *h = cuda_env.host;
@@ -144,7 +142,6 @@ static void test_host(void **state)
                          .n_out = 1,
                          .out = {{from, N * 4}}};
 
-    (void)state;
     assert_int_equal(h->place, FSDP_PLACE_HOST);
     assert_string_equal(h->profile, "f32-fma");
     assert_int_equal(h->run(h->self, NULL, &op), FSDP_OK);
@@ -172,7 +169,7 @@ static void test_host(void **state)
 
 /* Two streams take turns; without the waits the emulation would do nothing
  * of the other one's work. */
-static void test_order(void **state)
+UNIT_TEST(test_order)
 {
     const struct fsdp_device *d = cuda_env.device;
     struct fsdp_stream *s[2] = {open_stream(), open_stream()};
@@ -180,7 +177,6 @@ static void test_order(void **state)
     float got[100];
     uint64_t ticket;
 
-    (void)state;
     assert_int_equal(run_fill(s[0], x, 100, 1.0f), FSDP_OK);
     for (int i = 0; i < 20; i++) {
         struct fsdp_stream *mine = s[(i + 1) % 2];
@@ -202,7 +198,7 @@ static void test_order(void **state)
 }
 
 /* More tickets than a stream has events. */
-static void test_tickets(void **state)
+UNIT_TEST(test_tickets)
 {
     const struct fsdp_device *d = cuda_env.device;
     struct fsdp_stream *s = open_stream();
@@ -212,7 +208,6 @@ static void test_tickets(void **state)
     uint64_t first = 0;
     float got;
 
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         uint64_t ticket = 0;
 
@@ -239,11 +234,10 @@ static void test_tickets(void **state)
 }
 
 /* Nobody has so much. */
-static void test_no_memory(void **state)
+UNIT_TEST(test_no_memory)
 {
     void *p = &p;
 
-    (void)state;
     assert_int_equal(
         cuda_env.device->alloc(cuda_env.device->self, (uint64_t)1 << 60, &p),
         FSDP_ERR_NOMEM);
@@ -256,7 +250,7 @@ static void test_no_memory(void **state)
 
 /* Times of two streams: in order on each, in the order of waits between
  * them, by the host's clock, and told by the end of the wait. */
-static void test_stamps(void **state)
+UNIT_TEST(test_stamps)
 {
     enum {
         MANY = 40
@@ -270,7 +264,6 @@ static void test_stamps(void **state)
     uint64_t first = 0;
     uint64_t end = 0;
 
-    (void)state;
     assert_int_equal(d->stamp(d->self, NULL, &begin), FSDP_OK);
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(d->stamp(d->self, s, &ns[i]), FSDP_OK);
@@ -306,7 +299,7 @@ static void test_stamps(void **state)
 
 /* What a copy from the host has left in pinned memory does not ask for its
  * stream once that is closed, nor for one that has taken its place. */
-static void test_copies_of_closed_streams(void **state)
+UNIT_TEST(test_copies_of_closed_streams)
 {
     enum {
         COPIES = 7 /* more than there are slots */
@@ -314,7 +307,6 @@ static void test_copies_of_closed_streams(void **state)
     const struct fsdp_device *d = cuda_env.device;
     float *x = take(COPIES);
 
-    (void)state;
     for (int life = 0; life < 3; life++) {
         struct fsdp_stream *s = open_stream();
         float host[COPIES] = {0};

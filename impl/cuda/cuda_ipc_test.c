@@ -111,11 +111,10 @@ static int be_process(uint32_t rank)
     return 0;
 }
 
-static void test_close_at_once(void **state)
+UNIT_TEST(test_close_at_once)
 {
     pid_t child[RANKS];
 
-    (void)state;
     for (uint32_t r = 0; r < RANKS; r++) {
         child[r] = fork();
         assert_true(child[r] >= 0);

@@ -170,12 +170,11 @@ static void try_gemm_grad(uint64_t k, uint64_t grains, const float *x,
 }
 
 /* Of 8 terms tiles are whole, of 10 not. */
-static void test_products(void **state)
+UNIT_TEST(test_products)
 {
     float *a = take(10 * rows);
     float *b = take(10 * width);
 
-    (void)state;
     bring(a, 10 * rows);
     bring(b, 10 * width);
     for (uint64_t k = 8; k <= 10; k += 2) {
@@ -200,11 +199,10 @@ static void bring_rows(void)
     }
 }
 
-static void test_elements(void **state)
+UNIT_TEST(test_elements)
 {
     float *b = take(width);
 
-    (void)state;
     bring(b, width);
     bring_rows();
     run((struct fsdp_op){.kind = FSDP_OP_SCALE,
@@ -231,12 +229,11 @@ static void test_elements(void **state)
     give(b);
 }
 
-static void test_losses(void **state)
+UNIT_TEST(test_losses)
 {
     float *ids = take(rows);
     float *losses = take(rows);
 
-    (void)state;
     fill_with(ids, rows, 0.0f); /* the bits of the id 0 */
     bring_rows();
     run((struct fsdp_op){.kind = FSDP_OP_CROSS_ENTROPY,
@@ -258,9 +255,8 @@ static void test_losses(void **state)
 }
 
 /* All rows but the last are +0. */
-static void test_column_sums(void **state)
+UNIT_TEST(test_column_sums)
 {
-    (void)state;
     fill_with(large, rows * width, 0.0f);
     bring(kept[0], width);
     copy(large + (rows - 1) * width, kept[0], width);
@@ -272,14 +268,13 @@ static void test_column_sums(void **state)
 }
 
 /* The matrix is a table; and the gradient of one. */
-static void test_tables(void **state)
+UNIT_TEST(test_tables)
 {
     const uint64_t n = PLACES * width;
     float *ids = take(PLACES);
     float *none = take(n);
     int32_t id[PLACES];
 
-    (void)state;
     for (int i = 0; i < PLACES; i++) {
         id[i] = (int32_t)place(i);
     }
@@ -306,7 +301,7 @@ static void test_tables(void **state)
 }
 
 /* Rows of an odd number of bytes, as many as there are words elsewhere. */
-static void test_bytes(void **state)
+UNIT_TEST(test_bytes)
 {
     const uint64_t bytes = rows * width + 1;
     struct fsdp_op op = {.size = sizeof(op),
@@ -319,7 +314,6 @@ static void test_bytes(void **state)
     const unsigned char *from = (const unsigned char *)large;
     const unsigned char *to = (const unsigned char *)other;
 
-    (void)state;
     bring_rows();
     fill_with(other, rows * width, -7.0f);
     assert_int_equal(cuda_env.device->run(cuda_env.device->self, NULL, &op),
@@ -335,7 +329,7 @@ static void test_bytes(void **state)
 /* ---- Attention --------------------------------------------------------- */
 
 /* The last sequence by itself. */
-static void test_attention(void **state)
+UNIT_TEST(test_attention)
 {
     const uint64_t steps = batches * TIME;
     const uint64_t n = heads * dim;
@@ -347,7 +341,6 @@ static void test_attention(void **state)
     float *small_stat = take(TIME * heads * 2);
     float *small = take(TIME * n * 3);
 
-    (void)state;
     fill_with(large, steps * n * 3, 0.5f);
     fill_with(d_o, steps * n, 0.5f);
     for (uint64_t t = 0; t < TIME; t++) {

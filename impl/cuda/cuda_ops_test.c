@@ -20,9 +20,8 @@ enum {
     N_WIDTHS = sizeof(widths) / sizeof(widths[0]),
 };
 
-static void test_elementwise(void **state)
+UNIT_TEST(test_elementwise)
 {
-    (void)state;
     for (int i = 0; i < N_LENGTHS; i++) {
         uint64_t n = lengths[i];
 
@@ -46,9 +45,8 @@ static void test_elementwise(void **state)
     }
 }
 
-static void test_rows(void **state)
+UNIT_TEST(test_rows)
 {
-    (void)state;
     for (int i = 0; i < N_WIDTHS; i++) {
         uint64_t rows = widths[(i * 3 + 2) % N_WIDTHS];
         uint64_t n = widths[i];
@@ -80,12 +78,11 @@ static void test_rows(void **state)
     TRY(FSDP_OP_EMBEDDING, "#a db cb | ab", no_f, 700, 3, 1, 9);
 }
 
-static void test_grains(void **state)
+UNIT_TEST(test_grains)
 {
     static const uint64_t grains[] = {1, 2, 3, 7, 8, 64};
     static const uint64_t rows[] = {0, 1, 5, 64, 65, 600};
 
-    (void)state;
     for (int g = 0; g < 6; g++) {
         for (int r = 0; r < 6; r++) {
             uint64_t many = rows[r] * grains[g];
@@ -112,9 +109,8 @@ static void test_grains(void **state)
 }
 
 /* All three sizes of tiles, with and without edges. */
-static void test_gemm(void **state)
+UNIT_TEST(test_gemm)
 {
-    (void)state;
     for (int i = 0; i < N_WIDTHS; i++) {
         for (int j = 0; j < N_WIDTHS; j++) {
             TRY(FSDP_OP_GEMM, "ac cb | ab", no_f, widths[i], widths[j],
@@ -128,13 +124,12 @@ static void test_gemm(void **state)
     TRY(FSDP_OP_GEMM_GRAD, "ca cb | ab", no_f, 31, 45, 1201, 1);
 }
 
-static void test_attention(void **state)
+UNIT_TEST(test_attention)
 {
     static const uint64_t times[] = {0, 1, 15, 17, 64, 65};
     static const uint64_t dims[] = {0, 1, 8, 17, 64, 70};
     static const float scale[8] = {0.25f};
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         for (int t = 0; t < 6; t++) {
             uint64_t heads = 1 + (uint64_t)t % 3;
@@ -154,11 +149,10 @@ static void test_attention(void **state)
 /* Shapes that tiles divide, at places that vectors may have: two tiles and
  * more of each kind, for the few multiprocessors of the emulation and for the
  * many of a GPU. */
-static void test_whole_tiles(void **state)
+UNIT_TEST(test_whole_tiles)
 {
     static const float scale[8] = {0.25f};
 
-    (void)state;
     TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 256, 128, 48);
     TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 384, 256, 16);
     TRY_ALIGNED(FSDP_OP_GEMM, "ac cb | ab", no_f, 96, 96, 32);
@@ -230,12 +224,11 @@ static void try_half(uint32_t kind, uint32_t a, uint32_t b, bool adds,
 }
 
 /* Bits, so that NaN counts: a cast keeps its sign and payload. */
-static void test_halves(void **state)
+UNIT_TEST(test_halves)
 {
     static const uint32_t floats[] = {FSDP_DTYPE_F32, FSDP_DTYPE_BF16,
                                       FSDP_DTYPE_F16};
 
-    (void)state;
     for (int a = 0; a < 3; a++) {
         for (int b = 0; b < 3; b++) {
             try_half(FSDP_OP_CAST, floats[a], floats[b], false, floats[b]);
@@ -279,9 +272,8 @@ static void try_copy(uint64_t rows, uint64_t bytes, uint64_t to, uint64_t from,
     d->free(d->self, p);
 }
 
-static void test_copy_2d(void **state)
+UNIT_TEST(test_copy_2d)
 {
-    (void)state;
     try_copy(1, 7, 0, 0, 1);
     try_copy(3, 5, 7, 11, 1);
     try_copy(4, 12, 16, 12, 4);
@@ -291,11 +283,10 @@ static void test_copy_2d(void **state)
 }
 
 /* An id is found on the device: the failure comes with the wait. */
-static void test_bad_id(void **state)
+UNIT_TEST(test_bad_id)
 {
     static const int32_t bad[] = {-1, 9};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trial t = {.op = {.size = sizeof(t.op),
                                  .kind = FSDP_OP_EMBEDDING,
@@ -314,12 +305,11 @@ static void test_bad_id(void **state)
     }
 }
 
-static void test_refused(void **state)
+UNIT_TEST(test_refused)
 {
     const struct fsdp_device *d = cuda_env.device;
     struct fsdp_op op = {.size = sizeof(op), .kind = FSDP_OP_ADD, .dim = {4}};
 
-    (void)state;
     assert_int_equal(d->run(d->self, NULL, &op), FSDP_ERR_INVALID);
     op.kind = FSDP_OP_NORM_SUM;
     assert_int_equal(d->run(d->self, NULL, &op), FSDP_ERR_UNSUPPORTED);
@@ -331,7 +321,7 @@ static void test_refused(void **state)
 }
 
 /* Where no element can lie: the call says so, and the device works on. */
-static void test_misplaced(void **state)
+UNIT_TEST(test_misplaced)
 {
     const struct fsdp_device *d = cuda_env.device;
     struct fsdp_op op = {.size = sizeof(op),
@@ -343,7 +333,6 @@ static void test_misplaced(void **state)
     unsigned char *there;
     void *p = NULL;
 
-    (void)state;
     assert_int_equal(d->alloc(d->self, 256, &p), FSDP_OK);
     there = p;
     for (uint32_t in = 0; in < 8; in++) {

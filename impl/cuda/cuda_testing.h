@@ -10,6 +10,7 @@
 
 #include "cuda/cuda_env.h"
 #include "host/host_ops_testing.h"
+#include "testing/unit_testing.h"
 
 #include <cuda_runtime_api.h>
 

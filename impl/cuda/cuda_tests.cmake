@@ -24,8 +24,8 @@ function(cuda_unit name)
             set(library fsdp-cuda-emulated)
         endif()
         add_executable(${test} ${CMAKE_SOURCE_DIR}/impl/cuda/${name}.c)
-        target_link_libraries(${test} PRIVATE house PkgConfig::CMOCKA
-            ${library} ${CUDA_LINK})
+        target_link_libraries(${test} PRIVATE unit-testing ${library}
+            ${CUDA_LINK})
         set_target_properties(${test} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
         add_test(NAME ${kind}.${name} COMMAND ${test})
@@ -48,8 +48,8 @@ if(TARGET fsdp-cuda-emulated)
         set(test emulated_${what}_test)
         add_executable(${test}
             ${CMAKE_SOURCE_DIR}/impl/cuda/emulated/${test}.c)
-        target_link_libraries(${test} PRIVATE house PkgConfig::CMOCKA
-            fsdp-cuda-emulated fsdp-host-ops fsdp-ref)
+        target_link_libraries(${test} PRIVATE unit-testing fsdp-cuda-emulated
+            fsdp-host-ops fsdp-ref)
         set_target_properties(${test} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
         add_test(NAME emulated.${what} COMMAND ${test})

@@ -4,14 +4,8 @@
  * on a device that counts: nothing lies on anything else, and what is
  * allocated is what lives at once, in the first step and in all others.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "impl_arena.h"
+#include "testing/unit_testing.h"
 
 #include <stdlib.h>
 
@@ -248,12 +242,11 @@ static void step(struct engine *e, const char *microbatches)
 
 /* ---- Tests ------------------------------------------------------------- */
 
-static void storage_is_what_lives(void **unused)
+UNIT_TEST(storage_is_what_lives)
 {
     static const char *const kind[] = {"s", "ns", "ss", "nns", "sss", "nsns"};
     struct engine e;
 
-    (void)unused;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         open_engine(&e, 1 + random_below(MAX_UNITS));
         e.kept = round % 5 == 4;
@@ -270,13 +263,12 @@ static void storage_is_what_lives(void **unused)
 
 /* What is packed lives beside its unit in both directions. No order of places
  * is known to fit always; that one is not found costs a hundredth at most. */
-static void packed_storage_is_nearly_what_lives(void **unused)
+UNIT_TEST(packed_storage_is_nearly_what_lives)
 {
     static const char *const kind[] = {"s", "ns", "ss"};
     struct engine e;
     uint32_t n_more = 0;
 
-    (void)unused;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         open_engine(&e, 1 + random_below(MAX_UNITS));
         e.packs = true;
@@ -295,11 +287,10 @@ static void packed_storage_is_nearly_what_lives(void **unused)
 }
 
 /* However many: what is like the microbatch before is not written down. */
-static void steps_of_more_microbatches_are_known(void **unused)
+UNIT_TEST(steps_of_more_microbatches_are_known)
 {
     struct engine e;
 
-    (void)unused;
     open_engine(&e, 5);
     step(&e, "nnns");
     assert_int_equal(e.arena.known[0].n_passes, 3);
@@ -313,11 +304,10 @@ static void steps_of_more_microbatches_are_known(void **unused)
 }
 
 /* What it needs beyond the gaps is its own; the next one is known. */
-static void a_step_turns_out_to_be_another(void **unused)
+UNIT_TEST(a_step_turns_out_to_be_another)
 {
     struct engine e;
 
-    (void)unused;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         open_engine(&e, 1 + random_below(MAX_UNITS));
         step(&e, "s");
@@ -332,11 +322,10 @@ static void a_step_turns_out_to_be_another(void **unused)
 }
 
 /* More kinds than are remembered: the oldest are learnt again. */
-static void many_kinds_of_steps(void **unused)
+UNIT_TEST(many_kinds_of_steps)
 {
     struct engine e;
 
-    (void)unused;
     open_engine(&e, 3);
     for (uint32_t i = 0; i < 64; i++) {
         const char kind[] = {i & 1 ? 's' : 'n',
@@ -352,11 +341,10 @@ static void many_kinds_of_steps(void **unused)
     close_engine(&e);
 }
 
-static void a_cancelled_step_teaches_nothing(void **unused)
+UNIT_TEST(a_cancelled_step_teaches_nothing)
 {
     struct engine e;
 
-    (void)unused;
     open_engine(&e, 4);
     for (uint32_t i = 0; i < 2; i++) {
         assert_int_equal(impl_arena_begin(&e.arena, 0, true), FSDP_OK);
@@ -374,13 +362,12 @@ static void a_cancelled_step_teaches_nothing(void **unused)
 }
 
 /* Between passes: in the allocation if it fits, and given back at rest. */
-static void what_no_pass_takes(void **unused)
+UNIT_TEST(what_no_pass_takes)
 {
     struct engine e;
     float *all;
     float *one;
 
-    (void)unused;
     open_engine(&e, 4);
     step(&e, "s");
     counted.n_allocations = 0;
@@ -398,12 +385,11 @@ static void what_no_pass_takes(void **unused)
     close_engine(&e);
 }
 
-static void a_device_that_is_full(void **unused)
+UNIT_TEST(a_device_that_is_full)
 {
     struct engine e;
     float *p;
 
-    (void)unused;
     open_engine(&e, 3);
     step(&e, "s");
     assert_int_equal(impl_arena_rest(&e.arena), FSDP_OK);

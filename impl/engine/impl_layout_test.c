@@ -4,15 +4,9 @@
  * against numbers worked out by hand: 5 rows of 2, 3 elements, a scalar, and
  * a parameter without elements, over four shards; all of it trainable, or not.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "impl.h"
 #include "impl_calls.h"
+#include "testing/unit_testing.h"
 
 #include <string.h>
 
@@ -96,7 +90,7 @@ static void check(uint32_t layout, uint32_t shards, uint32_t coordinate,
     release(&env, &s);
 }
 
-static void parts_of_shards(void **unused)
+UNIT_TEST(parts_of_shards)
 {
     static const struct part flat[][PARAMETERS] = {
         {{0, 4, 0}},
@@ -111,7 +105,6 @@ static void parts_of_shards(void **unused)
     static const struct part all[PARAMETERS] = {
         {0, 10, 0}, {0, 3, 10}, {0, 1, 13}};
 
-    (void)unused;
     for (uint32_t k = 0; k < SHARDS; k++) {
         check(FSDP_LAYOUT_FLAT, SHARDS, k, flat[k]);
         check(FSDP_LAYOUT_PER_PARAMETER, SHARDS, k, rows[k]);
@@ -155,7 +148,7 @@ static void check_trainable(uint32_t layout, uint32_t coordinate,
 
 /* Flat, a gradient has room for what is frozen, and a state has not; per
  * parameter neither has. */
-static void states_have_no_holes(void **unused)
+UNIT_TEST(states_have_no_holes)
 {
     static const struct trainable flat[] = {{4, {{4, 0, 0}}},
                                             {4, {{4, 0, 0}}},
@@ -166,19 +159,17 @@ static void states_have_no_holes(void **unused)
                                             {5, {{2, 0, 0}}},
                                             {5, {{0}}}};
 
-    (void)unused;
     for (uint32_t k = 0; k < SHARDS; k++) {
         check_trainable(FSDP_LAYOUT_FLAT, k, &flat[k]);
         check_trainable(FSDP_LAYOUT_PER_PARAMETER, k, &rows[k]);
     }
 }
 
-static void sizes_of_units(void **unused)
+UNIT_TEST(sizes_of_units)
 {
     struct fsdp_env env;
     struct fsdp_sharded s;
 
-    (void)unused;
     lay_out(&model, &env, &s, FSDP_LAYOUT_FLAT, SHARDS, 0);
     assert_false(s.packs);
     assert_int_equal(s.unit[0].chunk, 4);
@@ -192,7 +183,7 @@ static void sizes_of_units(void **unused)
     release(&env, &s);
 }
 
-static void sizes_of_gradients(void **unused)
+UNIT_TEST(sizes_of_gradients)
 {
     static const uint32_t some[PARAMETERS] = {0, FSDP_FROZEN, 0, 0};
     static const uint32_t all[PARAMETERS] = {FSDP_FROZEN, FSDP_FROZEN,
@@ -211,7 +202,6 @@ static void sizes_of_gradients(void **unused)
         {FSDP_LAYOUT_PER_PARAMETER, all, true, 6, 0, 0, 0},
     };
 
-    (void)unused;
     for (uint32_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
         const struct fsdp_model of = freeze(want[i].flags);
         struct fsdp_env env;
@@ -229,7 +219,7 @@ static void sizes_of_gradients(void **unused)
 }
 
 /* Through one place on the wire, twice: NaN where nothing is written. */
-static void what_is_packed_comes_back(void **unused)
+UNIT_TEST(what_is_packed_comes_back)
 {
     static const float wire[] = {1, 2,  3, 4, 11, 14, 5, 6, 7, 8, 12, 0,
                                  9, 10, 0, 0, 13, 0,  0, 0, 0, 0, 0,  0};
@@ -240,7 +230,6 @@ static void what_is_packed_comes_back(void **unused)
     float back[14];
     float sent[24];
 
-    (void)unused;
     lay_out(&model, &env, &s, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
     memset(sent, 0xff, sizeof(sent));
     memset(back, 0xff, sizeof(back));
@@ -266,7 +255,7 @@ static void what_is_packed_comes_back(void **unused)
 }
 
 /* NaN where nothing is written, and in no place of what is frozen. */
-static void what_is_frozen_is_not_packed(void **unused)
+UNIT_TEST(what_is_frozen_is_not_packed)
 {
     static const uint32_t b_is_frozen[PARAMETERS] = {0, FSDP_FROZEN, 0, 0};
     static const float wire[] = {1, 2,  3, 4, 11, 5, 6, 7, 8, 0,
@@ -278,7 +267,6 @@ static void what_is_frozen_is_not_packed(void **unused)
     float whole[11];
     float sent[20];
 
-    (void)unused;
     lay_out(&partly, &env, &s, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
     memset(sent, 0xff, sizeof(sent));
     for (int i = 0; i < 11; i++) {
@@ -295,7 +283,7 @@ static void what_is_frozen_is_not_packed(void **unused)
 }
 
 /* Flat, the places of what is frozen are +0 when a gradient is complete. */
-static void holes_are_zero(void **unused)
+UNIT_TEST(holes_are_zero)
 {
     static const uint32_t b_is_frozen[PARAMETERS] = {0, FSDP_FROZEN, 0, 0};
     static const float want[] = {1, 2,  3, 4, 5, 6,  7,  8,
@@ -305,7 +293,6 @@ static void holes_are_zero(void **unused)
     struct fsdp_sharded s;
     float whole[16];
 
-    (void)unused;
     lay_out(&partly, &env, &s, FSDP_LAYOUT_FLAT, SHARDS, 0);
     for (int i = 0; i < 16; i++) {
         whole[i] = (float)(i + 1);
@@ -320,7 +307,7 @@ static void holes_are_zero(void **unused)
 }
 
 /* "d" is told to be another name of "b": it has room for a fresh gradient. */
-static void what_is_tied_takes_no_place(void **unused)
+UNIT_TEST(what_is_tied_takes_no_place)
 {
     static const uint64_t alike[PARAMETERS][FSDP_MAX_DIMS] = {
         {5, 2}, {3}, {0}, {3}};
@@ -330,7 +317,6 @@ static void what_is_tied_takes_no_place(void **unused)
     struct fsdp_env env;
     struct fsdp_sharded s;
 
-    (void)unused;
     tied.parameter_shape = alike;
     tied.parameter_n_dims = dims;
     tied.parameter_alias = alias;

@@ -7,12 +7,8 @@
 
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* The first `cut` elements are one rank's, the others another's. */
 static float norm_of(float p, const float *x, uint64_t n, uint64_t cut)
@@ -28,12 +24,11 @@ static float norm_of(float p, const float *x, uint64_t n, uint64_t cut)
     return impl_norm_root(&a, p);
 }
 
-static void known_norms(void **state)
+UNIT_TEST(known_norms)
 {
     static const float x[] = {3.0f, -4.0f, 0.0f};
     static const float two[] = {1.0f, -1.0f};
 
-    (void)state;
     for (uint64_t cut = 0; cut <= 3; cut++) {
         assert_true(norm_of(2.0f, x, 3, cut) == 5.0f);
         assert_true(norm_of(1.0f, x, 3, cut) == 7.0f);
@@ -44,12 +39,11 @@ static void known_norms(void **state)
 }
 
 /* 2^24 + 1 and 2^24 + 3 are half way; their squares are sums of squares. */
-static void rounds_once_to_even(void **state)
+UNIT_TEST(rounds_once_to_even)
 {
     static const float up[] = {0x1p24f, 0x1p12f, 0x1p12f, 1.0f, 0x1p-149f};
     static const float odd[] = {0x1p24f, 2.0f, 1.0f};
 
-    (void)state;
     for (uint64_t cut = 0; cut <= 4; cut++) {
         assert_true(norm_of(2.0f, up, 4, cut) == 0x1p24f);
         assert_true(norm_of(2.0f, up, 5, cut) == 0x1p24f + 2.0f);
@@ -57,13 +51,12 @@ static void rounds_once_to_even(void **state)
     assert_true(norm_of(1.0f, odd, 3, 1) == 0x1p24f + 4.0f);
 }
 
-static void edges_of_the_range(void **state)
+UNIT_TEST(edges_of_the_range)
 {
     static const float large[] = {FLT_MAX, FLT_MAX};
     static const float small[] = {0x1p-149f, 0x1p-149f, 0x1p-149f};
     static const float odd[] = {1.0f, INFINITY, NAN};
 
-    (void)state;
     assert_true(isinf(norm_of(1.0f, large, 2, 1)));
     assert_true(isinf(norm_of(2.0f, large, 2, 1)));
     assert_true(norm_of(2.0f, large, 1, 0) == FLT_MAX);
@@ -77,12 +70,11 @@ static void edges_of_the_range(void **state)
 }
 
 /* Words that are full carry over into the next. */
-static void carries_go_all_the_way(void **state)
+UNIT_TEST(carries_go_all_the_way)
 {
     float x[200];
     float back[200];
 
-    (void)state;
     for (int i = 0; i < 200; i++) {
         x[i] = ldexpf(0x1.fffffep0f, i - 100);
         back[199 - i] = x[i];

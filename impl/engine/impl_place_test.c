@@ -3,14 +3,8 @@
  * impl_place_test.c - nothing lies on anything else, and storage is what
  * lives at once or, further ahead, what the suite allows for it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "impl_place.h"
+#include "testing/unit_testing.h"
 
 #include <stdlib.h>
 
@@ -98,12 +92,11 @@ static uint64_t bound(const struct impl_life *life, uint32_t n, uint32_t depth,
     return sum;
 }
 
-static void without_prefetch_storage_is_what_lives(void **unused)
+UNIT_TEST(without_prefetch_storage_is_what_lives)
 {
     struct impl_life life[MAX_LIVES];
     uint64_t room;
 
-    (void)unused;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         uint32_t n = chain(life, 1 + random_below(40), 0, round % 2 == 1);
         assert_int_equal(impl_place(life, n, IMPL_QUICKLY, &room), 0);
@@ -112,12 +105,11 @@ static void without_prefetch_storage_is_what_lives(void **unused)
     }
 }
 
-static void one_ahead_storage_is_what_lives(void **unused)
+UNIT_TEST(one_ahead_storage_is_what_lives)
 {
     struct impl_life life[MAX_LIVES];
     uint64_t room;
 
-    (void)unused;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         uint32_t n = chain(life, 2 + random_below(40), 1, false);
         assert_int_equal(impl_place(life, n, IMPL_QUICKLY, &room), 0);
@@ -126,12 +118,11 @@ static void one_ahead_storage_is_what_lives(void **unused)
     }
 }
 
-static void further_ahead_storage_is_within_the_bound(void **unused)
+UNIT_TEST(further_ahead_storage_is_within_the_bound)
 {
     struct impl_life life[MAX_LIVES];
     uint64_t room;
 
-    (void)unused;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         uint32_t depth = 1 + random_below(6);
         bool root = random_below(2) == 1;
@@ -143,14 +134,13 @@ static void further_ahead_storage_is_within_the_bound(void **unused)
 }
 
 /* All units are kept after forward, and go in reverse in backward. */
-static void kept_units_need_their_sum(void **unused)
+UNIT_TEST(kept_units_need_their_sum)
 {
     struct impl_life life[MAX_LIVES];
     uint64_t room;
     uint64_t sum = 0;
     uint32_t n = 30;
 
-    (void)unused;
     for (uint32_t i = 0; i < n; i++) {
         life[i] = (struct impl_life){
             .size = random_size(), .begin = i, .end = 2 * n - i};
@@ -161,7 +151,7 @@ static void kept_units_need_their_sum(void **unused)
     assert_int_equal(room, sum);
 }
 
-static void who_comes_after_whom(void **unused)
+UNIT_TEST(who_comes_after_whom)
 {
     struct impl_life life[] = {{.size = 64, .begin = 0, .end = 2},
                                {.size = 16, .begin = 1, .end = 3},
@@ -170,7 +160,6 @@ static void who_comes_after_whom(void **unused)
                                {.size = 80, .begin = 4, .end = 5}};
     uint64_t room;
 
-    (void)unused;
     assert_int_equal(impl_place(life, 5, IMPL_QUICKLY, &room), 0);
     assert_int_equal(room, 80);
     assert_int_equal(life[0].after, IMPL_NO_LIFE);
@@ -179,12 +168,11 @@ static void who_comes_after_whom(void **unused)
     assert_int_equal(life[4].after, 2);
 }
 
-static void nothing_needs_nothing(void **unused)
+UNIT_TEST(nothing_needs_nothing)
 {
     struct impl_life empty = {.size = 0, .begin = 0, .end = 1};
     uint64_t room = 1;
 
-    (void)unused;
     assert_int_equal(impl_place(NULL, 0, IMPL_QUICKLY, &room), 0);
     assert_int_equal(room, 0);
     room = 1;

@@ -3,14 +3,8 @@
  * impl_schedule_test.c - what is issued at which point, and what is refused:
  * on a chain of three units, one module each, forward and backward.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "impl_schedule.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -85,7 +79,7 @@ static void assert_plan(const struct fsdp_sequence *q, const struct expected *e)
     impl_plan_release(&plan);
 }
 
-static void units_follow_one_another(void **unused)
+UNIT_TEST(units_follow_one_another)
 {
     static const uint32_t point[] = {F, f, F, f, F, f, B, b, B, b, B, b};
     static const uint32_t module[] = {0, 0, 1, 1, 2, 2, 2, 2, 1, 1, 0, 0};
@@ -104,7 +98,6 @@ static void units_follow_one_another(void **unused)
          "G0G1G2O0||O1||O2||O2+2|-2R2|O1+1|-1R1|O0+0|-0R0"},
     };
 
-    (void)unused;
     for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         assert_plan(&q, &expected[i]);
     }
@@ -112,7 +105,7 @@ static void units_follow_one_another(void **unused)
 
 /* What arrives is unpacked where a window opens, not where it was gathered;
  * a gradient is packed before it is sent, and dead then. */
-static void units_are_packed(void **unused)
+UNIT_TEST(units_are_packed)
 {
     static const uint32_t point[] = {F, f, F, f, F, f, B, b, B, b, B, b};
     static const uint32_t module[] = {0, 0, 1, 1, 2, 2, 2, 2, 1, 1, 0, 0};
@@ -128,7 +121,6 @@ static void units_are_packed(void **unused)
          "G0O0U0||G1O1U1||G2O2U2||O2+2|-2P2R2|O1+1|-1x2P1R1|O0+0|-0x1P0R0"},
     };
 
-    (void)unused;
     for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         assert_plan(&q, &expected[i]);
     }
@@ -136,7 +128,7 @@ static void units_are_packed(void **unused)
 
 /* A frozen unit is gathered and resharded as any other, and in no reduction's
  * way: what is in flight goes on. */
-static void frozen_units_are_not_reduced(void **unused)
+UNIT_TEST(frozen_units_are_not_reduced)
 {
     static const uint32_t point[] = {F, f, F, f, F, f, B, b, B, b, B, b};
     static const uint32_t module[] = {0, 0, 1, 1, 2, 2, 2, 2, 1, 1, 0, 0};
@@ -150,14 +142,13 @@ static void frozen_units_are_not_reduced(void **unused)
          "G2G1O2U2+2|-2P2R2|G0O1U1|-1|O0U0+0|-0x2P0R0"},
     };
 
-    (void)unused;
     for (uint32_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         assert_plan(&q, &expected[i]);
     }
 }
 
 /* Unit 0 is around the others: it is no unit ahead. */
-static void windows_nest(void **unused)
+UNIT_TEST(windows_nest)
 {
     static const uint32_t point[] = {F, F, f, F, f, f, B, B, b, B, b, b};
     static const uint32_t module[] = {0, 1, 1, 2, 2, 0, 0, 2, 2, 1, 1, 0};
@@ -172,11 +163,10 @@ static void windows_nest(void **unused)
         "G0G1O0|G2O1|-1|O2|-2|-0|"
         "G0G2O0+0|G1O2+2|-2R2x2|O1+1|-1R1x1|-0R0x0"};
 
-    (void)unused;
     assert_plan(&q, &expected);
 }
 
-static void wrong_sequences_are_refused(void **unused)
+UNIT_TEST(wrong_sequences_are_refused)
 {
     static const struct {
         uint32_t n, point[4], module[4];
@@ -196,7 +186,6 @@ static void wrong_sequences_are_refused(void **unused)
                                     .extent = extent,
                                     .gathers = true};
 
-    (void)unused;
     for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         const struct fsdp_sequence q = {sizeof(q), wrong[i].n, "train",
                                         wrong[i].point, wrong[i].module};

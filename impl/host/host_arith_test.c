@@ -11,14 +11,10 @@
 #include <fsdp/arith/cast.h>
 #include <fsdp/arith/exp.h>
 #include <fsdp/arith/tanh.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     CHUNK = 4096
@@ -84,15 +80,13 @@ static void check(void (*chunk)(const float *restrict, float *restrict),
     }
 }
 
-static void test_exp(void **state)
+UNIT_TEST(test_exp)
 {
-    (void)state;
     check(exp_chunk, fsdp_expf);
 }
 
-static void test_tanh(void **state)
+UNIT_TEST(test_tanh)
 {
-    (void)state;
     check(tanh_chunk, fsdp_tanhf);
 }
 
@@ -100,7 +94,7 @@ static const uint32_t halves[] = {FSDP_DTYPE_BF16, FSDP_DTYPE_F16};
 
 /* Bits, so that NaN counts. Arrays are as long as float32 would need, which
  * the compiler does not know that it does not. */
-static void test_narrow(void **state)
+UNIT_TEST(test_narrow)
 {
     static float x[CHUNK];
     static uint16_t got[2 * CHUNK];
@@ -108,7 +102,6 @@ static void test_narrow(void **state)
     const uint64_t step = step_of_inputs();
     const uint64_t end = (uint64_t)1 << 32;
 
-    (void)state;
     for (int h = 0; h < 2; h++) {
         for (uint64_t first = 0; first < end; first += CHUNK * step) {
             inputs(first, step, x);
@@ -121,13 +114,12 @@ static void test_narrow(void **state)
     }
 }
 
-static void test_widen(void **state)
+UNIT_TEST(test_widen)
 {
     static uint16_t x[2 * 65536];
     static float got[65536];
     static float want[65536];
 
-    (void)state;
     for (uint32_t i = 0; i < 65536; i++) {
         x[i] = (uint16_t)i;
     }

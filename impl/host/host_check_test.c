@@ -6,13 +6,9 @@
 #include "host_check.h"
 #include "host_ops.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 int ref_device_open(struct fsdp_device *out);
 
@@ -219,14 +215,13 @@ static int run_plain(const struct right *right, uint32_t which,
     return plain.run(plain.self, NULL, &op);
 }
 
-static void test_changes(void **state)
+UNIT_TEST(test_changes)
 {
     static struct memory memory;
     static struct memory before;
     uint32_t refused = 0;
     struct host_ops *ops;
 
-    (void)state;
     assert_int_equal(host_ops_create(SIMD_PORTABLE, &ops), FSDP_OK);
     for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
         for (uint32_t which = 0; which < N_CHANGES; which++) {
@@ -255,12 +250,11 @@ static void test_changes(void **state)
     host_ops_destroy(ops);
 }
 
-static void test_right(void **state)
+UNIT_TEST(test_right)
 {
     static struct memory memory;
     struct fsdp_op op;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
         make(&rights[i], &memory, &op);
         assert_int_equal(host_check(&op), FSDP_OK);
@@ -268,12 +262,11 @@ static void test_right(void **state)
     assert_int_equal(host_check(NULL), FSDP_ERR_INVALID);
 }
 
-static void test_unsupported(void **state)
+UNIT_TEST(test_unsupported)
 {
     static struct memory memory;
     struct fsdp_op op;
 
-    (void)state;
     make(&rights[0], &memory, &op);
     op.kind = FSDP_OP_NORM_SUM;
     assert_int_equal(host_check(&op), FSDP_ERR_UNSUPPORTED);
@@ -309,9 +302,8 @@ static int check_copy(uint64_t rows, uint64_t row_bytes, uint64_t to_stride,
     return host_check(&op);
 }
 
-static void test_copy_2d(void **state)
+UNIT_TEST(test_copy_2d)
 {
-    (void)state;
     assert_int_equal(check_copy(3, 4, 5, 6, 14, 16), FSDP_OK);
     assert_int_equal(check_copy(3, 4, 5, 0, 14, 4), FSDP_OK);
     assert_int_equal(check_copy(1, 4, 0, 0, 4, 4), FSDP_OK);

@@ -14,15 +14,11 @@
 
 #include <fsdp/status.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     RANKS = 3,
@@ -161,9 +157,8 @@ static void run_ranks(uint64_t seed)
     pthread_barrier_destroy(&m.go);
 }
 
-static void nobody_waits_in_a_circle(void **state)
+UNIT_TEST(nobody_waits_in_a_circle)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         run_ranks(seed);
     }

@@ -8,14 +8,10 @@
 #include "host_testing.h"
 
 #include <fsdp/op.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 static struct fsdp_device device;
 
@@ -105,11 +101,10 @@ static void push_gate(struct fsdp_stream *s, struct gate *gate)
                      FSDP_OK);
 }
 
-static void test_memory(void **state)
+UNIT_TEST(test_memory)
 {
     void *p[3];
 
-    (void)state;
     for (uint64_t i = 0; i < 3; i++) {
         assert_int_equal(device.alloc(device.self, i * 65, &p[i]), FSDP_OK);
         assert_non_null(p[i]);
@@ -132,7 +127,7 @@ static void test_memory(void **state)
 }
 
 /* Without a stream a call waits for nothing and has finished. */
-static void test_null_stream(void **state)
+UNIT_TEST(test_null_stream)
 {
     struct fsdp_stream *s = open_stream();
     struct gate gate = {0};
@@ -140,7 +135,6 @@ static void test_null_stream(void **state)
     float y[4] = {0};
     uint64_t ticket = 0;
 
-    (void)state;
     push_gate(s, &gate);
     assert_int_equal(fill(NULL, 3.0f, x, 4), FSDP_OK);
     assert_true(x[3] == 3.0f);
@@ -159,7 +153,7 @@ static void test_null_stream(void **state)
     assert_int_equal(device.sync(device.self, NULL), FSDP_OK);
 }
 
-static void test_stream(void **state)
+UNIT_TEST(test_stream)
 {
     struct fsdp_stream *s = open_stream();
     struct gate gate = {0};
@@ -167,7 +161,6 @@ static void test_stream(void **state)
     float y[100] = {0};
     uint64_t early = 0;
 
-    (void)state;
     assert_int_equal(fill(s, 1.0f, x, 100), FSDP_OK);
     assert_int_equal(device.mark(device.self, s, &early), FSDP_OK);
     push_gate(s, &gate);
@@ -185,14 +178,13 @@ static void test_stream(void **state)
 /* What can be seen in the operator is said by the call, and is no failure of
  * the stream. */
 /* Times are taken when the stream has come that far, not when it is asked. */
-static void test_stamp(void **state)
+UNIT_TEST(test_stamp)
 {
     struct fsdp_stream *s;
     struct gate gate = {0};
     uint64_t now = 0;
     uint64_t times[3] = {0, 0, 0};
 
-    (void)state;
     s = open_stream();
     assert_int_equal(device.stamp(device.self, s, &times[0]), FSDP_OK);
     assert_int_equal(device.sync(device.self, s), FSDP_OK);
@@ -207,13 +199,12 @@ static void test_stamp(void **state)
     device.stream_close(device.self, s);
 }
 
-static void test_wrong_operator(void **state)
+UNIT_TEST(test_wrong_operator)
 {
     struct fsdp_stream *s = open_stream();
     float x[4] = {0};
     struct fsdp_op op = fill_of(1.0f, x, 4);
 
-    (void)state;
     op.out[0].bytes = 12;
     assert_int_equal(device.run(device.self, s, &op), FSDP_ERR_INVALID);
     op.out[0].bytes = 16;
@@ -233,7 +224,7 @@ static void test_wrong_operator(void **state)
 }
 
 /* An id is data: it is made behind a gate, on the stream. */
-static void test_failure(void **state)
+UNIT_TEST(test_failure)
 {
     static const int32_t good = 0;
     static const int32_t bad = 1;
@@ -246,7 +237,6 @@ static void test_failure(void **state)
     float y[1] = {0};
     int32_t id = bad;
 
-    (void)state;
     push_gate(s, &gate);
     assert_int_equal(device.copy(device.self, s, &id, &good, 4), FSDP_OK);
     assert_int_equal(embed(s, &id, table, y), FSDP_OK);
@@ -274,7 +264,7 @@ static void test_failure(void **state)
 }
 
 /* Streams that nobody closed are closed with the device. */
-static void test_many_streams(void **state)
+UNIT_TEST(test_many_streams)
 {
     enum {
         N = 40
@@ -282,7 +272,6 @@ static void test_many_streams(void **state)
     struct fsdp_stream *s[N];
     float x[N][16];
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         s[i] = open_stream();
         assert_int_equal(fill(s[i], 0.0f, x[i], 16), FSDP_OK);
@@ -354,7 +343,7 @@ static void one_call(struct fsdp_stream *s, uint32_t kind, float value,
     assert_int_equal(status, FSDP_OK);
 }
 
-static void test_random_programs(void **state)
+UNIT_TEST(test_random_programs)
 {
     struct buffer *streamed = calloc(BUFFERS, sizeof(*streamed));
     struct buffer *serial = calloc(BUFFERS, sizeof(*serial));
@@ -362,7 +351,6 @@ static void test_random_programs(void **state)
     struct fsdp_stream *s[STREAMS];
     uint64_t seed = 1;
 
-    (void)state;
     assert_true(streamed && serial);
     for (uint32_t i = 0; i < STREAMS; i++) {
         s[i] = open_stream();
@@ -402,11 +390,10 @@ static void test_random_programs(void **state)
     free(serial);
 }
 
-static void test_open(void **state)
+UNIT_TEST(test_open)
 {
     struct fsdp_device d;
 
-    (void)state;
     assert_int_equal(host_device_open(SIMD_N_LEVELS, &d), FSDP_ERR_UNSUPPORTED);
     host_device_close(&d);
     host_device_close(NULL);

@@ -5,9 +5,8 @@
  */
 #include "host_ops_testing.h"
 
-static void test_gemm(void **state)
+UNIT_TEST(test_gemm)
 {
-    (void)state;
     for (int i = 0; i < N_SIZES; i++) {
         for (int j = 0; j < N_SIZES; j++) {
             uint64_t k = sizes[(i * 5 + j * 3) % N_SIZES];
@@ -23,12 +22,11 @@ static void test_gemm(void **state)
     try_dims(FSDP_OP_GEMM_GRAD, "ca cb | ab", 29, 45, 1202, 2, 0, no_f);
 }
 
-static void test_attention(void **state)
+UNIT_TEST(test_attention)
 {
     static const uint64_t dims[] = {1, 2, 4, 5, 8, 15, 16, 17, 32, 64, 65};
     static const float scale[8] = {0.25f};
 
-    (void)state;
     for (unsigned int i = 0; i < sizeof(dims) / sizeof(dims[0]); i++) {
         for (int t = 0; t < N_SIZES; t++) {
             uint64_t heads = 1 + (uint64_t)t % 3;

@@ -7,12 +7,8 @@
 #include "host_memory.h"
 
 #include <fsdp/status.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +77,7 @@ static void takes(struct host_memory *m, uint64_t bytes, unsigned char **out)
 }
 
 /* Every size has its bytes to itself, in whatever order they are given back. */
-static void test_ranges(void **state)
+UNIT_TEST(test_ranges)
 {
     static const uint64_t sizes[] = {
         0,       1,           64,          65,          4096,       256 << 10,
@@ -93,7 +89,6 @@ static void test_ranges(void **state)
     struct host_memory m = {0};
     unsigned char *p[SIZES];
 
-    (void)state;
     for (size_t i = 0; i < SIZES; i++) {
         takes(&m, sizes[i], &p[i]);
         memset(p[i], (int)i + 1, sizes[i]);
@@ -121,13 +116,12 @@ static void give_all(struct host_memory *m, unsigned char **p, uint32_t n)
 }
 
 /* Up to the next large page where nothing forbids it, and all is given back. */
-static void test_large_pages(void **state)
+UNIT_TEST(test_large_pages)
 {
     const struct held before = held_now();
     struct host_memory m = {0};
     unsigned char *p[N];
 
-    (void)state;
     for (uint32_t i = 0; i < N; i++) {
         takes(&m, i % 2 ? 2 * HOST_LARGE_PAGE : HOST_LARGE_PAGE + 1, &p[i]);
     }
@@ -154,7 +148,7 @@ static struct rlimit leave(struct held before, uint64_t bytes)
 
 /* What a limit leaves is had to the last page, values stay what they are, and
  * nothing is lost where there is no more. */
-static void test_limit(void **state)
+UNIT_TEST(test_limit)
 {
     const struct held before = held_now();
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -164,7 +158,6 @@ static void test_limit(void **state)
     struct host_memory m = {0};
     unsigned char *p[N];
 
-    (void)state;
     for (uint32_t i = 0; i < N; i++) {
         takes(&m, bytes, &p[i]);
         memset(p[i], (int)i + 1, bytes);
@@ -187,7 +180,7 @@ static void test_limit(void **state)
 }
 
 /* What is small has what others do not need. */
-static void test_limit_of_small(void **state)
+UNIT_TEST(test_limit_of_small)
 {
     const struct held before = held_now();
     const struct rlimit old = leave(before, 2 * (uint64_t)HOST_LARGE_PAGE);
@@ -195,7 +188,6 @@ static void test_limit_of_small(void **state)
     unsigned char *p[2];
     void *more = p;
 
-    (void)state;
     takes(&m, HOST_LARGE_PAGE + 1, &p[0]);
     takes(&m, HOST_LARGE_PAGE - MIB / 4, &p[1]);
     assert_int_equal(host_memory_alloc(&m, HOST_LARGE_PAGE - 1, &more),
@@ -206,12 +198,11 @@ static void test_limit_of_small(void **state)
 }
 
 /* Where the address space is full there is none, and it can be told of. */
-static void test_wrong(void **state)
+UNIT_TEST(test_wrong)
 {
     struct host_memory m = {0};
     void *p = &m;
 
-    (void)state;
     assert_int_equal(host_memory_alloc(&m, 1, NULL), FSDP_ERR_INVALID);
     for (uint32_t shift = 47; shift < 64; shift++) {
         p = &m;

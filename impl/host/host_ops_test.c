@@ -6,14 +6,13 @@
  */
 #include "host_ops_testing.h"
 
-static void test_elementwise(void **state)
+UNIT_TEST(test_elementwise)
 {
     const float sgd[8] = {0.1f, 0.01f};
     const float no_decay[8] = {0.1f, 0.0f, 0.9f};
     const float momentum[8] = {0.1f, 0.01f, 0.9f};
     const float adamw[8] = {1e-3f, 0.1f, 0.9f, 0.999f, 1e-8f, 0.9f, 0.999f};
 
-    (void)state;
     for (int i = 0; i < N_SIZES; i++) {
         uint64_t n = sizes[i] * 5 / 4;
 
@@ -77,12 +76,11 @@ static void try_half(struct fsdp_op op, uint64_t bytes)
 
 /* What may be float32 or 16 bits: all values of the latter are among the
  * numbers, and all exponents. */
-static void test_halves(void **state)
+UNIT_TEST(test_halves)
 {
     static uint32_t x[N_HALF];
     static uint32_t y[N_HALF];
 
-    (void)state;
     for (uint32_t i = 0; i < N_HALF; i++) {
         x[i] = i < 66000 ? i << 16 | (i % 3) << 14 | (i & 1) : random_bits();
         y[i] = (random_bits() & ~0x7f800000u) | (random_bits() % 256) << 23;
@@ -113,12 +111,11 @@ static void test_halves(void **state)
 }
 
 /* A sum that is NaN may be any NaN, so there are none in here. */
-static void test_sums_of_halves(void **state)
+UNIT_TEST(test_sums_of_halves)
 {
     static uint32_t x[N_HALF];
     static uint32_t y[N_HALF];
 
-    (void)state;
     for (uint32_t i = 0; i < N_HALF; i++) {
         x[i] = random_bits() & 0xf7fff7ffu;
         y[i] = random_bits() & 0xf3fff3ffu;
@@ -141,12 +138,11 @@ static void test_sums_of_halves(void **state)
     }
 }
 
-static void test_copy_2d(void **state)
+UNIT_TEST(test_copy_2d)
 {
     unsigned char from[64];
     unsigned char to[64];
 
-    (void)state;
     for (unsigned char i = 0; i < 64; i++) {
         from[i] = i;
     }
@@ -188,11 +184,10 @@ static void try_rows(uint64_t rows, uint64_t n, uint64_t grains)
              no_f);
 }
 
-static void test_grains(void **state)
+UNIT_TEST(test_grains)
 {
     static const uint64_t grains[] = {1, 2, 3, 4, 7, 8, 64};
 
-    (void)state;
     for (int i = 0; i < N_SIZES; i++) {
         for (unsigned int g = 0; g < sizeof(grains) / sizeof(grains[0]); g++) {
             if (sizes[i] * grains[g] <= 600) {
@@ -221,9 +216,8 @@ static void try_matrix(uint64_t rows, uint64_t n)
     }
 }
 
-static void test_rows(void **state)
+UNIT_TEST(test_rows)
 {
-    (void)state;
     for (int i = 0; i < N_SIZES; i++) {
         try_matrix(3, sizes[i]);
         try_matrix(sizes[i], 37);

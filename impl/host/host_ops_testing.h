@@ -10,15 +10,11 @@
 #include "host_ops.h"
 
 #include <sanitizer/asan_interface.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* The plain device, which gives the bits that are right. */
 int ref_device_open(struct fsdp_device *out);

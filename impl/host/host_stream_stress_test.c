@@ -12,14 +12,11 @@
 #include "host_stream.h"
 
 #include <fsdp/status.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     STREAMS = 4,
@@ -89,11 +86,10 @@ static void give(struct bench *b, uint64_t *random)
     }
 }
 
-static void orders_hold(void **state)
+UNIT_TEST(orders_hold)
 {
     static const uint64_t seeds[] = {1, 2, 3};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++) {
         struct bench b = {.wrong = 0};
         uint64_t random = seeds[i];
@@ -115,9 +111,8 @@ static void orders_hold(void **state)
 }
 
 /* A stream whose thread sleeps is opened, used and closed at once. */
-static void short_lives(void **state)
+UNIT_TEST(short_lives)
 {
-    (void)state;
     for (int i = 0; i < 500; i++) {
         struct bench b = {.wrong = 0};
         uint64_t random = (uint64_t)i;

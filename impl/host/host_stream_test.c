@@ -6,14 +6,10 @@
 #include "host_testing.h"
 
 #include <fsdp/status.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* Appends a value to a list; the lists are plain memory, so that a race
  * detector sees what streams do not order. */
@@ -63,7 +59,7 @@ static struct host_stream *open_stream(void)
 }
 
 /* More items than the ring holds. */
-static void test_order(void **state)
+UNIT_TEST(test_order)
 {
     enum {
         N = 4 * HOST_STREAM_ITEMS + 3
@@ -72,7 +68,6 @@ static void test_order(void **state)
     struct host_stream *s = open_stream();
     int n = 0;
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         push_append(s, list, &n, i);
     }
@@ -84,14 +79,13 @@ static void test_order(void **state)
     host_stream_close(s);
 }
 
-static void test_close_does_what_was_given(void **state)
+UNIT_TEST(test_close_does_what_was_given)
 {
     struct host_stream *s = open_stream();
     struct gate gate = {0};
     int list[8];
     int n = 0;
 
-    (void)state;
     push_gate(s, &gate);
     for (int i = 0; i < 8; i++) {
         push_append(s, list, &n, i);
@@ -105,7 +99,7 @@ static void test_close_does_what_was_given(void **state)
 }
 
 /* A wait for an early ticket returns while a later item stands at a gate. */
-static void test_ticket(void **state)
+UNIT_TEST(test_ticket)
 {
     struct host_stream *s = open_stream();
     struct gate gate = {0};
@@ -114,7 +108,6 @@ static void test_ticket(void **state)
     int list[2];
     int n = 0;
 
-    (void)state;
     assert_int_not_equal(none, 0);
     push_append(s, list, &n, 1);
     early = host_stream_mark(s);
@@ -133,7 +126,7 @@ static void test_ticket(void **state)
     host_stream_close(s);
 }
 
-static void test_order_between_streams(void **state)
+UNIT_TEST(test_order_between_streams)
 {
     struct host_stream *a = open_stream();
     struct host_stream *b = open_stream();
@@ -141,7 +134,6 @@ static void test_order_between_streams(void **state)
     int list[4];
     int n = 0;
 
-    (void)state;
     push_gate(a, &gate);
     push_append(a, list, &n, 1);
     assert_int_equal(host_stream_order(b, a, 0), FSDP_OK);
@@ -162,7 +154,7 @@ static void test_order_between_streams(void **state)
 
 /* The later stream goes on while the earlier one stands at a gate that comes
  * after the ticket; ticket 0 is what was given before the call. */
-static void test_order_by_ticket(void **state)
+UNIT_TEST(test_order_by_ticket)
 {
     struct host_stream *a = open_stream();
     struct host_stream *b = open_stream();
@@ -171,7 +163,6 @@ static void test_order_by_ticket(void **state)
     int list[4];
     int n = 0;
 
-    (void)state;
     push_append(a, list, &n, 1);
     early = host_stream_mark(a);
     assert_int_equal(host_stream_order(b, a, 0), FSDP_OK);
@@ -188,7 +179,7 @@ static void test_order_by_ticket(void **state)
 
 /* The earlier stream is closed while the later one has not yet come to its
  * wait for it. */
-static void test_close_before_the_wait(void **state)
+UNIT_TEST(test_close_before_the_wait)
 {
     struct host_stream *a = open_stream();
     struct host_stream *b = open_stream();
@@ -196,7 +187,6 @@ static void test_close_before_the_wait(void **state)
     int list[2];
     int n = 0;
 
-    (void)state;
     push_gate(b, &gate);
     push_append(a, list, &n, 1);
     assert_int_equal(host_stream_order(b, a, 0), FSDP_OK);
@@ -208,7 +198,7 @@ static void test_close_before_the_wait(void **state)
     host_stream_close(b);
 }
 
-static void test_failure_sticks(void **state)
+UNIT_TEST(test_failure_sticks)
 {
     struct host_stream *a = open_stream();
     struct host_stream *b = open_stream();
@@ -216,7 +206,6 @@ static void test_failure_sticks(void **state)
     int list[4];
     int n = 0;
 
-    (void)state;
     push_append(a, list, &n, 1);
     before = host_stream_mark(a);
     push_failure(a, FSDP_ERR_COMM);
@@ -240,7 +229,7 @@ static void test_failure_sticks(void **state)
 }
 
 /* When a stream that has failed is done, so is what it was ordered after. */
-static void test_failed_stream_still_waits(void **state)
+UNIT_TEST(test_failed_stream_still_waits)
 {
     struct host_stream *a = open_stream();
     struct host_stream *b = open_stream();
@@ -248,7 +237,6 @@ static void test_failed_stream_still_waits(void **state)
     int list[1];
     int n = 0;
 
-    (void)state;
     push_failure(b, FSDP_ERR_IO);
     push_gate(a, &gate);
     push_append(a, list, &n, 1);
@@ -263,12 +251,11 @@ static void test_failed_stream_still_waits(void **state)
     host_stream_close(a);
 }
 
-static void test_argument_bound(void **state)
+UNIT_TEST(test_argument_bound)
 {
     unsigned char much[HOST_STREAM_ARGUMENT + 1] = {0};
     struct host_stream *s = open_stream();
 
-    (void)state;
     assert_int_equal(host_stream_push(s, fail_with, much, sizeof(much), 0),
                      FSDP_ERR_INVALID);
     assert_int_equal(host_stream_push(s, fail_with, much, sizeof(much) - 1, 0),

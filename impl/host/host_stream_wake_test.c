@@ -7,12 +7,8 @@
 #include "host_testing.h"
 
 #include <fsdp/status.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     LONG_NS = 1000000
@@ -40,13 +36,12 @@ static struct host_stream *open_stream(void)
 }
 
 /* Nobody waits for it; other ranks may. */
-static void test_little_work_is_done(void **state)
+UNIT_TEST(test_little_work_is_done)
 {
     struct host_stream *a = open_stream();
     struct host_stream *b = open_stream();
     _Atomic uint32_t n = 0;
 
-    (void)state;
     for (uint32_t i = 1; i <= 50; i++) {
         push_count(a, &n, 0);
         assert_int_equal(host_stream_order(b, a, 0), FSDP_OK);
@@ -86,20 +81,18 @@ static void wakes_for_much_alone(uint32_t items, uint64_t ns)
     host_stream_close(s);
 }
 
-static void test_many_wake(void **state)
+UNIT_TEST(test_many_wake)
 {
-    (void)state;
     wakes_for_much_alone(50, 1000);
 }
 
-static void test_long_one_wakes(void **state)
+UNIT_TEST(test_long_one_wakes)
 {
-    (void)state;
     wakes_for_much_alone(1, LONG_NS);
 }
 
 /* A stream that is retained can be asked when it is closed. */
-static void test_retained(void **state)
+UNIT_TEST(test_retained)
 {
     struct host_stream *a = open_stream();
     struct host_stream *b = open_stream();
@@ -108,7 +101,6 @@ static void test_retained(void **state)
     uint64_t good;
     uint64_t bad;
 
-    (void)state;
     push_count(a, &n, 0);
     good = host_stream_mark(a);
     assert_int_equal(host_stream_push(a, fail_with, &status, sizeof(status), 0),
@@ -144,13 +136,12 @@ static uint64_t duration(uint32_t kind, uint64_t a, uint64_t b, uint64_t c,
     return host_duration_of(&op);
 }
 
-static void test_durations(void **state)
+UNIT_TEST(test_durations)
 {
     const uint64_t most = UINT64_MAX;
     const uint64_t second = 1000000000;
     struct fsdp_op wild = {.n_in = 1000, .n_out = 1000};
 
-    (void)state;
     assert_true(duration(FSDP_OP_ADD, 16, 0, 0, 0, 64) < 1000);
     assert_true(duration(FSDP_OP_ADD, 1 << 18, 0, 0, 0, 1 << 20) > 50000);
     /* Short ranges, many products. */

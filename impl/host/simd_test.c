@@ -6,18 +6,13 @@
 #include "simd.h"
 
 #include <fsdp/status.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
-static void test_by_name(void **state)
+UNIT_TEST(test_by_name)
 {
-    (void)state;
     for (unsigned int i = 0; i < SIMD_N_LEVELS; i++) {
         enum simd_level level = SIMD_N_LEVELS;
         const char *name = simd_name((enum simd_level)i);
@@ -35,13 +30,12 @@ static void test_by_name(void **state)
     assert_true(simd_has(SIMD_PORTABLE));
 }
 
-static void test_best(void **state)
+UNIT_TEST(test_best)
 {
     enum simd_level by_default = SIMD_N_LEVELS;
     enum simd_level by_empty = SIMD_N_LEVELS;
     char message[128];
 
-    (void)state;
     assert_int_equal(simd_choose(NULL, &by_default, message, sizeof(message)),
                      FSDP_OK);
     assert_int_equal(simd_choose("", &by_empty, message, sizeof(message)),
@@ -52,12 +46,11 @@ static void test_best(void **state)
     }
 }
 
-static void test_unknown(void **state)
+UNIT_TEST(test_unknown)
 {
     enum simd_level level = SIMD_PORTABLE;
     char message[128] = "";
 
-    (void)state;
     assert_int_equal(simd_choose("sse9", &level, message, sizeof(message)),
                      FSDP_ERR_INVALID);
     assert_non_null(strstr(message, "sse9"));
@@ -65,12 +58,11 @@ static void test_unknown(void **state)
                      FSDP_ERR_INVALID);
 }
 
-static void test_environment(void **state)
+UNIT_TEST(test_environment)
 {
     enum simd_level level = SIMD_N_LEVELS;
     char message[128] = "";
 
-    (void)state;
     assert_int_equal(setenv("FSDP_SIMD", "portable", 1), 0);
     assert_int_equal(simd_choose_environment(&level, message, sizeof(message)),
                      FSDP_OK);

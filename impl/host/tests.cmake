@@ -17,8 +17,7 @@ foreach(level ${levels})
         DEFINITION FSDP_HOST_FLAGS_${level})
     set(test host_arith_${level}_test)
     add_executable(${test} ${CMAKE_SOURCE_DIR}/impl/host/host_arith_test.c)
-    target_link_libraries(${test} PRIVATE house fsdp-host-ops
-        PkgConfig::CMOCKA m)
+    target_link_libraries(${test} PRIVATE unit-testing fsdp-host-ops m)
     target_compile_definitions(${test} PRIVATE HOST_LEVEL=${level})
     target_compile_options(${test} PRIVATE ${flags} ${own_flags})
     set_target_properties(${test} PROPERTIES

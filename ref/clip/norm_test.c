@@ -7,12 +7,8 @@
 
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* The first `cut` elements are one rank's, the others another's. */
 static float norm_of(float p, const float *x, uint64_t n, uint64_t cut)
@@ -25,12 +21,11 @@ static float norm_of(float p, const float *x, uint64_t n, uint64_t cut)
     return ref_sum_root(&a, p);
 }
 
-static void known_norms(void **state)
+UNIT_TEST(known_norms)
 {
     static const float x[] = {3.0f, -4.0f, 0.0f};
     static const float two[] = {1.0f, -1.0f};
 
-    (void)state;
     for (uint64_t cut = 0; cut <= 3; cut++) {
         assert_true(norm_of(2.0f, x, 3, cut) == 5.0f);
         assert_true(norm_of(1.0f, x, 3, cut) == 7.0f);
@@ -41,24 +36,22 @@ static void known_norms(void **state)
 }
 
 /* The square of 2^24 + 1, which is no float32, and a little more. */
-static void rounds_once_to_even(void **state)
+UNIT_TEST(rounds_once_to_even)
 {
     static const float x[] = {0x1p24f, 0x1p12f, 0x1p12f, 1.0f, 0x1p-149f};
 
-    (void)state;
     for (uint64_t cut = 0; cut <= 4; cut++) {
         assert_true(norm_of(2.0f, x, 4, cut) == 0x1p24f);
         assert_true(norm_of(2.0f, x, 5, cut) == 0x1p24f + 2.0f);
     }
 }
 
-static void edges_of_the_range(void **state)
+UNIT_TEST(edges_of_the_range)
 {
     static const float large[] = {FLT_MAX, FLT_MAX};
     static const float small[] = {0x1p-149f, 0x1p-149f, 0x1p-149f};
     static const float odd[] = {1.0f, INFINITY, NAN};
 
-    (void)state;
     assert_true(isinf(norm_of(1.0f, large, 2, 1)));
     assert_true(isinf(norm_of(2.0f, large, 2, 1)));
     assert_true(norm_of(2.0f, large, 1, 0) == FLT_MAX);
@@ -69,12 +62,11 @@ static void edges_of_the_range(void **state)
     assert_true(isnan(norm_of(INFINITY, odd, 3, 2)));
 }
 
-static void clips_only_what_is_beyond(void **state)
+UNIT_TEST(clips_only_what_is_beyond)
 {
     struct fsdp_clip clip = {.max_norm = 2.0f, .p = 2.0f};
     float factor = 0.0f;
 
-    (void)state;
     assert_false(ref_clip_factor(&clip, 2.0f, &factor));
     assert_false(ref_clip_factor(&clip, NAN, &factor));
     assert_true(ref_clip_factor(&clip, 4.0f, &factor));
@@ -83,7 +75,7 @@ static void clips_only_what_is_beyond(void **state)
     assert_false(ref_clip_factor(&clip, FLT_MAX, &factor));
 }
 
-static void refuses_what_is_no_norm(void **state)
+UNIT_TEST(refuses_what_is_no_norm)
 {
     static const float wrong[][2] = {
         {0.0f, 2.0f}, {-1.0f, 2.0f},     {NAN, 2.0f}, {1.0f, 0.0f},
@@ -92,7 +84,6 @@ static void refuses_what_is_no_norm(void **state)
     struct fsdp_env env = {.error = &error};
     struct fsdp_clip clip = {.max_norm = INFINITY, .p = INFINITY};
 
-    (void)state;
     assert_int_equal(ref_check_clip(&env, &clip), FSDP_OK);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         clip.max_norm = wrong[i][0];

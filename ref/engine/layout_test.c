@@ -4,14 +4,8 @@
  * the wire, worked out by hand: 5 rows of 2, 3 elements, a scalar, and a
  * parameter without elements, in one unit of 14.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "sharded.h"
+#include "testing/unit_testing.h"
 
 #include <fsdp/arith/cast.h>
 
@@ -97,13 +91,12 @@ static void check(uint32_t layout, uint32_t coordinate,
     }
 }
 
-static void flat_shards_are_equal(void **state)
+UNIT_TEST(flat_shards_are_equal)
 {
     static const struct place s2[] = {{0, 8, 2, 0}, {1, 0, 2, 2}};
     static const struct place s3[] = {{1, 2, 1, 0}, {2, 0, 1, 1}};
     struct fixture x;
 
-    (void)state;
     lay_out(&x, FSDP_LAYOUT_FLAT, SHARDS, 0);
     assert_false(x.s.packs);
     assert_int_equal(x.unit.chunk, 4);
@@ -114,14 +107,13 @@ static void flat_shards_are_equal(void **state)
 }
 
 /* 2, 2, 1 and no rows, as torch.chunk deals them. */
-static void rows_are_dealt_in_blocks(void **state)
+UNIT_TEST(rows_are_dealt_in_blocks)
 {
     static const struct place s0[] = {{0, 0, 4, 0}, {1, 0, 1, 4}, {2, 0, 1, 5}};
     static const struct place s1[] = {{0, 4, 4, 0}, {1, 1, 1, 4}};
     static const struct place s2[] = {{0, 8, 2, 0}, {1, 2, 1, 4}};
     struct fixture x;
 
-    (void)state;
     lay_out(&x, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
     assert_true(x.s.packs);
     assert_int_equal(x.unit.chunk, 6);
@@ -132,11 +124,10 @@ static void rows_are_dealt_in_blocks(void **state)
     check(FSDP_LAYOUT_PER_PARAMETER, 3, NULL, 0);
 }
 
-static void one_shard_is_all(void **state)
+UNIT_TEST(one_shard_is_all)
 {
     struct fixture x;
 
-    (void)state;
     lay_out(&x, FSDP_LAYOUT_PER_PARAMETER, 1, 0);
     assert_false(x.s.packs);
     assert_int_equal(x.unit.chunk, 14);
@@ -174,11 +165,10 @@ static void frozen_ones_have_no_states(void **state)
     assert_true(x.unit.trains);
 }
 
-static void what_is_all_frozen_has_no_gradient(void **state)
+UNIT_TEST(what_is_all_frozen_has_no_gradient)
 {
     struct fixture x;
 
-    (void)state;
     for (uint32_t layout = 0; layout < 2; layout++) {
         lay_out_frozen(&x, layout, SHARDS, 0, 15);
         assert_false(x.unit.trains);
@@ -189,7 +179,7 @@ static void what_is_all_frozen_has_no_gradient(void **state)
     }
 }
 
-static void what_is_packed_comes_back(void **state)
+UNIT_TEST(what_is_packed_comes_back)
 {
     static const float wire[] = {1, 2,  3, 4, 11, 14, 5, 6, 7, 8, 12, 0,
                                  9, 10, 0, 0, 13, 0,  0, 0, 0, 0, 0,  0};
@@ -197,7 +187,6 @@ static void what_is_packed_comes_back(void **state)
     float whole[14];
     float back[14];
 
-    (void)state;
     lay_out(&x, FSDP_LAYOUT_PER_PARAMETER, SHARDS, 0);
     for (int i = 0; i < 14; i++) {
         whole[i] = (float)(i + 1);
@@ -229,7 +218,7 @@ static void what_is_packed_comes_back(void **state)
 }
 
 /* "d" is told to be another name of "b". */
-static void what_is_tied_takes_no_place(void **state)
+UNIT_TEST(what_is_tied_takes_no_place)
 {
     static const uint64_t alike[PARAMETERS][FSDP_MAX_DIMS] = {
         {5, 2}, {3}, {0}, {3}};
@@ -237,7 +226,6 @@ static void what_is_tied_takes_no_place(void **state)
     static const int32_t alias[PARAMETERS] = {-1, -1, -1, 1};
     struct fixture x;
 
-    (void)state;
     memset(&x, 0, sizeof(x));
     x.model = model;
     x.model.parameter_shape = alike;
@@ -261,7 +249,7 @@ static void what_is_tied_takes_no_place(void **state)
 }
 
 /* The first and the last parameter are each the only one of a unit. */
-static void a_module_uses_the_units_of_its_parameters(void **state)
+UNIT_TEST(a_module_uses_the_units_of_its_parameters)
 {
     static const uint32_t unit_of_parameter[PARAMETERS] = {1, 0, 0, 2};
     const struct fsdp_units of_parameters = {.size = sizeof(of_parameters),
@@ -271,7 +259,6 @@ static void a_module_uses_the_units_of_its_parameters(void **state)
                                                  unit_of_parameter};
     bool uses[3] = {false};
 
-    (void)state;
     ref_find_uses(&model, &of_parameters, uses);
     assert_true(uses[0] && uses[1] && uses[2]);
 }

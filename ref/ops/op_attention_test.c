@@ -149,14 +149,13 @@ static uint64_t all_heads(const struct trial *t, enum literal_order order,
     return count;
 }
 
-static void attention_is_literal(void **state)
+UNIT_TEST(attention_is_literal)
 {
     static const uint64_t dims[][4] = {
         {0, 5, 2, 4},   {2, 0, 2, 4},  {2, 5, 0, 4},  {2, 5, 3, 0},
         {1, 1, 1, 1},   {2, 31, 3, 8}, {1, 32, 2, 5}, {3, 33, 1, 31},
         {2, 65, 2, 16}, {1, 70, 1, 65}};
 
-    (void)state;
     for (uint32_t i = 0; i < 10; i++) {
         const uint64_t *dim = dims[i];
         struct trial f;
@@ -189,11 +188,10 @@ static void attention_is_literal(void **state)
 }
 
 /* A NaN in the key of time 3 spoils the queries from then on, of its head. */
-static void nan_spoils_what_sees_it(void **state)
+UNIT_TEST(nan_spoils_what_sees_it)
 {
     struct trial t;
 
-    (void)state;
     trial_open(&t, FSDP_OP_ATTENTION, 1, 6, 2, 4, 0);
     t.op.f[0] = 0.5f;
     t.in[0][3 * 24 + 8 + 4] = NAN; /* k of head 1 */
@@ -212,11 +210,10 @@ static void nan_spoils_what_sees_it(void **state)
 }
 
 /* Zeros of both signs: the maximum is +0, whichever comes first. */
-static void maximum_of_zeros_is_positive(void **state)
+UNIT_TEST(maximum_of_zeros_is_positive)
 {
     struct trial t;
 
-    (void)state;
     for (uint64_t first = 0; first < 2; first++) {
         trial_open(&t, FSDP_OP_ATTENTION, 1, 2, 1, 1, 0);
         t.op.f[0] = 1.0f;

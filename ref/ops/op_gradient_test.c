@@ -63,12 +63,11 @@ static void copy_in(struct trial *t, uint32_t i, const void *from)
     memcpy(t->in[i], from, t->op.in[i].bytes);
 }
 
-static void activations(void **state)
+UNIT_TEST(activations)
 {
     static const uint32_t pairs[][2] = {{FSDP_OP_RELU, FSDP_OP_RELU_BACKWARD},
                                         {FSDP_OP_GELU, FSDP_OP_GELU_BACKWARD}};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct trial f;
         struct trial b;
@@ -88,13 +87,12 @@ static void activations(void **state)
     }
 }
 
-static void gemm(void **state)
+UNIT_TEST(gemm)
 {
     struct trial f;
     struct trial grad_b;
     struct trial grad_a;
 
-    (void)state;
     trial_open(&f, FSDP_OP_GEMM, 6, 5, 4, 0, 0);
     trial_open(&grad_b, FSDP_OP_GEMM_GRAD, 4, 5, 6, 2, 0);
     trial_open(&grad_a, FSDP_OP_GEMM, 6, 4, 5, 0, 0);
@@ -113,12 +111,11 @@ static void gemm(void **state)
     trial_close(&grad_a);
 }
 
-static void bias(void **state)
+UNIT_TEST(bias)
 {
     struct trial f;
     struct trial b;
 
-    (void)state;
     trial_open(&f, FSDP_OP_BIAS, 6, 5, 0, 0, 0);
     trial_open(&b, FSDP_OP_COLUMN_SUM, 6, 5, 3, 0, 0);
 
@@ -129,13 +126,12 @@ static void bias(void **state)
     trial_close(&b);
 }
 
-static void norm(void **state)
+UNIT_TEST(norm)
 {
     struct trial f;
     struct trial b;
     struct trial grad;
 
-    (void)state;
     trial_open(&f, FSDP_OP_NORM, 4, 37, 0, 0, 0);
     trial_open(&b, FSDP_OP_NORM_BACKWARD, 4, 37, 0, 0, 0);
     trial_open(&grad, FSDP_OP_NORM_GRAD, 4, 37, 2, 0, 0);
@@ -159,12 +155,11 @@ static void norm(void **state)
     trial_close(&grad);
 }
 
-static void embedding(void **state)
+UNIT_TEST(embedding)
 {
     struct trial f;
     struct trial b;
 
-    (void)state;
     trial_open(&f, FSDP_OP_EMBEDDING, 8, 3, 4, 5, 0);
     trial_open(&b, FSDP_OP_EMBEDDING_GRAD, 8, 3, 4, 5, 2);
 
@@ -176,12 +171,11 @@ static void embedding(void **state)
     trial_close(&b);
 }
 
-static void attention(void **state)
+UNIT_TEST(attention)
 {
     struct trial f;
     struct trial b;
 
-    (void)state;
     trial_open(&f, FSDP_OP_ATTENTION, 2, 7, 2, 3, 0);
     trial_open(&b, FSDP_OP_ATTENTION_BACKWARD, 2, 7, 2, 3, 0);
     f.op.f[0] = b.op.f[0] = 0.57735f;
@@ -216,9 +210,8 @@ static void check_loss(uint32_t kind, float factor)
     trial_close(&t);
 }
 
-static void losses(void **state)
+UNIT_TEST(losses)
 {
-    (void)state;
     check_loss(FSDP_OP_MSE, 2.0f);
     check_loss(FSDP_OP_LINEAR_LOSS, 1.0f);
     check_loss(FSDP_OP_CROSS_ENTROPY, 1.0f);

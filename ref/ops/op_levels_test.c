@@ -31,14 +31,13 @@ static float any_size(void)
     return ldexpf(half_way(), (int)(trial_random() * 40.0f));
 }
 
-static void fma_rounds_once(void **state)
+UNIT_TEST(fma_rounds_once)
 {
     static const float ends[] = {0.0f,      -0.0f,          0x1p-149f,
                                  0x1p-126f, INFINITY,       -INFINITY,
                                  NAN,       0x1.fffffep127f};
     uint64_t told_apart = 0;
 
-    (void)state;
     for (uint32_t i = 0; i < 2000000; i++) {
         float a = i % 2 == 0 ? half_way() : any_size();
         float b = i % 4 < 2 ? half_way() : any_size();
@@ -104,9 +103,8 @@ static void answers_alike(struct trial *t)
 }
 #endif
 
-static void levels_have_the_same_bits(void **state)
+UNIT_TEST(levels_have_the_same_bits)
 {
-    (void)state;
 #if defined(__x86_64__)
     if (!has_fma()) {
         skip();

@@ -21,11 +21,10 @@ static void open_optimizer(struct trial *t, uint32_t kind, uint64_t n,
     }
 }
 
-static void sgd_by_hand(void **state)
+UNIT_TEST(sgd_by_hand)
 {
     struct trial t;
 
-    (void)state;
     open_optimizer(&t, FSDP_OP_SGD, 1, (float[7]){0.5f, 0.0f});
     t.in[0][0] = 1.0f;
     t.in[1][0] = 2.0f;
@@ -45,11 +44,10 @@ static void sgd_by_hand(void **state)
     trial_close(&t);
 }
 
-static void momentum_by_hand(void **state)
+UNIT_TEST(momentum_by_hand)
 {
     struct trial t;
 
-    (void)state;
     open_optimizer(&t, FSDP_OP_MOMENTUM, 1, (float[7]){0.5f, 0.25f, 0.5f});
     t.in[0][0] = 4.0f;
     t.in[1][0] = 1.0f;
@@ -65,11 +63,10 @@ static void momentum_by_hand(void **state)
     trial_close(&t);
 }
 
-static void adamw_by_hand(void **state)
+UNIT_TEST(adamw_by_hand)
 {
     struct trial t;
 
-    (void)state;
     open_optimizer(&t, FSDP_OP_ADAMW, 1,
                    (float[7]){0.5f, 0.5f, 0.5f, 0.75f, 2.0f, 0.5f, 0.75f});
     t.in[0][0] = 1.0f;
@@ -91,13 +88,12 @@ static float decayed(const float *f, float w, float g)
     return f[1] == 0.0f ? g : fmaf(f[1], w, g);
 }
 
-static void updates_are_literal(void **state)
+UNIT_TEST(updates_are_literal)
 {
     static const uint64_t sizes[] = {0, 1, 31, 32, 33, N};
     static const float f[] = {0.03f, 0.1f,  0.9f,     0.95f,
                               1e-8f, 0.81f, 0.857375f};
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         struct trial sgd;
         struct trial momentum;
@@ -145,14 +141,13 @@ static void updates_are_literal(void **state)
 
 /* Loshchilov and Hutter, "Decoupled weight decay regularization", algorithm 2,
  * with the learning rate in front of the decay. */
-static void adamw_follows_its_paper(void **state)
+UNIT_TEST(adamw_follows_its_paper)
 {
     double w[N];
     double m[N] = {0.0};
     double v[N] = {0.0};
     struct trial t;
 
-    (void)state;
     open_optimizer(&t, FSDP_OP_ADAMW, N,
                    (float[7]){0.01f, 0.1f, 0.9f, 0.95f, 1e-8f, 1.0f, 1.0f});
     memset(t.in[2], 0, N * sizeof(float));

@@ -20,9 +20,8 @@ enum {
     MOST = 65
 };
 
-static void elements_are_what_they_say(void **state)
+UNIT_TEST(elements_are_what_they_say)
 {
-    (void)state;
     for (uint32_t i = 0; i < N_SIZES; i++) {
         uint64_t n = sizes[i];
         struct trial fill;
@@ -56,7 +55,7 @@ static void elements_are_what_they_say(void **state)
 }
 
 /* 1.01 rounded once, and nothing behind the range. */
-static void sixteen_bits_are_filled(void **state)
+UNIT_TEST(sixteen_bits_are_filled)
 {
     static const struct {
         uint32_t dtype;
@@ -65,7 +64,6 @@ static void sixteen_bits_are_filled(void **state)
 
     struct fsdp_device d;
 
-    (void)state;
     assert_int_equal(ref_device_open(&d), FSDP_OK);
     for (uint32_t k = 0; k < 2; k++) {
         uint16_t x[8] = {0};
@@ -88,14 +86,13 @@ static void sixteen_bits_are_filled(void **state)
     }
 }
 
-static void relu_keeps_nan(void **state)
+UNIT_TEST(relu_keeps_nan)
 {
     static const float x[] = {1.5f, -1.5f, 0.0f, -0.0f, INFINITY, -INFINITY};
     static const float y[] = {1.5f, 0.0f, 0.0f, 0.0f, INFINITY, 0.0f};
     struct trial forward;
     struct trial backward;
 
-    (void)state;
     trial_open(&forward, FSDP_OP_RELU, 7, 0, 0, 0, 0);
     trial_open(&backward, FSDP_OP_RELU_BACKWARD, 7, 0, 0, 0, 0);
     memcpy(forward.in[0], x, sizeof(x));
@@ -117,13 +114,12 @@ static void relu_keeps_nan(void **state)
     trial_close(&backward);
 }
 
-static void gelu_is_the_tanh_form(void **state)
+UNIT_TEST(gelu_is_the_tanh_form)
 {
     const float c = 0.797884561f;
     struct trial forward;
     struct trial backward;
 
-    (void)state;
     trial_open(&forward, FSDP_OP_GELU, 65, 0, 0, 0, 0);
     trial_open(&backward, FSDP_OP_GELU_BACKWARD, 65, 0, 0, 0, 0);
     forward.in[0][64] = NAN;
@@ -243,7 +239,7 @@ static uint64_t cross_entropy_row(const struct trial *t,
     return count;
 }
 
-static void rows_are_literal(void **state)
+UNIT_TEST(rows_are_literal)
 {
     static const struct {
         uint32_t kind;
@@ -257,7 +253,6 @@ static void rows_are_literal(void **state)
         {FSDP_OP_CROSS_ENTROPY, cross_entropy_row},
     };
 
-    (void)state;
     for (uint32_t i = 0; i < 5 * N_SIZES; i++) {
         uint64_t n = sizes[i / 5];
         uint64_t rows =
@@ -280,11 +275,10 @@ static void rows_are_literal(void **state)
     }
 }
 
-static void cross_entropy_works_in_place_and_sees_nan(void **state)
+UNIT_TEST(cross_entropy_works_in_place_and_sees_nan)
 {
     struct trial t;
 
-    (void)state;
     trial_open(&t, FSDP_OP_CROSS_ENTROPY, 9, 33, 0, 0, 0);
     t.op.f[0] = 0.25f;
     t.device.free(t.device.self, t.out[1]);
@@ -302,7 +296,7 @@ static void cross_entropy_works_in_place_and_sees_nan(void **state)
     trial_close(&t);
 }
 
-static void bf16_casts_both_ways(void **state)
+UNIT_TEST(bf16_casts_both_ways)
 {
     static const float x[] = {1.0f,          0x1.01p0f,      0x1.03p0f,
                               0x1.010002p0f, -0x1p-149f,     INFINITY,
@@ -314,7 +308,6 @@ static void bf16_casts_both_ways(void **state)
     struct trial t;
     struct fsdp_op *op = &t.op;
 
-    (void)state;
     trial_open(&t, FSDP_OP_RELU, 0, 0, 0, 0, 0); /* for its device */
     op->kind = FSDP_OP_CAST;
     op->dim[0] = 8;
@@ -341,13 +334,12 @@ static void bf16_casts_both_ways(void **state)
 }
 
 /* bf16 in hexadecimal: 256 + 1 is 256, the same with a float32 is 257. */
-static void sums_round_to_what_they_are_added_to(void **state)
+UNIT_TEST(sums_round_to_what_they_are_added_to)
 {
     static const uint32_t dtypes[] = {FSDP_DTYPE_F32, FSDP_DTYPE_BF16,
                                       FSDP_DTYPE_F16};
     struct trial t;
 
-    (void)state;
     trial_open(&t, FSDP_OP_ADD, 1, 0, 0, 0, 0);
     for (int a = 0; a < 3; a++) {
         for (int b = 0; b < 3; b++) {
@@ -380,12 +372,11 @@ static void sums_round_to_what_they_are_added_to(void **state)
 }
 
 /* 1.0078125 * 1.5 is 1.51171875: a tie between two values of bf16. */
-static void scale_rounds_once_more(void **state)
+UNIT_TEST(scale_rounds_once_more)
 {
     uint16_t x[2] = {0x3f81, 0x3f83};
     struct trial t;
 
-    (void)state;
     trial_open(&t, FSDP_OP_SCALE, 2, 0, 0, 0, 0);
     t.op.f[0] = 1.5f;
     t.op.aux[0] = FSDP_DTYPE_BF16;
@@ -399,13 +390,12 @@ static void scale_rounds_once_more(void **state)
     trial_close(&t);
 }
 
-static void copy_2d_leaves_the_gaps(void **state)
+UNIT_TEST(copy_2d_leaves_the_gaps)
 {
     const char from[] = "abc.def.ghi";
     char to[] = "----------------";
     struct trial t;
 
-    (void)state;
     trial_open(&t, FSDP_OP_RELU, 0, 0, 0, 0, 0); /* for its device */
     t.op.kind = FSDP_OP_COPY_2D;
     memcpy(t.op.dim, (uint64_t[]){3, 3, 5, 4}, 4 * sizeof(uint64_t));

@@ -36,9 +36,8 @@ static uint64_t gemm_differences(const struct trial *t,
     return count;
 }
 
-static void gemm_is_a_chain(void **state)
+UNIT_TEST(gemm_is_a_chain)
 {
-    (void)state;
     for (uint32_t i = 0; i < N_SIZES * N_SIZES * N_SIZES; i++) {
         for (uint32_t flags = 0; flags <= FSDP_OP_TRANSPOSE_B; flags++) {
             struct trial t;
@@ -59,11 +58,10 @@ static void gemm_is_a_chain(void **state)
     }
 }
 
-static void gemm_sees_nan_and_infinity(void **state)
+UNIT_TEST(gemm_sees_nan_and_infinity)
 {
     struct trial t;
 
-    (void)state;
     for (uint32_t flags = 0; flags <= FSDP_OP_TRANSPOSE_B; flags++) {
         trial_open(&t, FSDP_OP_GEMM, 3, 65, 33, 0, 0);
         t.op.flags = flags;
@@ -107,9 +105,8 @@ static uint64_t gemm_grad_differences(const struct trial *t,
     return count;
 }
 
-static void gemm_grad_is_a_tree_of_chains(void **state)
+UNIT_TEST(gemm_grad_is_a_tree_of_chains)
 {
-    (void)state;
     for (uint32_t i = 0; i < N_SIZES * N_GRAIN_COUNTS; i++) {
         uint64_t grains = grain_counts[i / N_SIZES];
         struct trial t;
@@ -178,11 +175,10 @@ static uint64_t column_differences(const struct trial *t,
     return count;
 }
 
-static void columns_are_trees_of_blocks(void **state)
+UNIT_TEST(columns_are_trees_of_blocks)
 {
     static const uint64_t rows[] = {0, 1, 33, 63, 64, 65, 128, 200};
 
-    (void)state;
     for (uint32_t i = 0; i < 8 * N_GRAIN_COUNTS; i++) {
         for (uint32_t norm = 0; norm < 2; norm++) {
             uint64_t grains = grain_counts[i / 8];
@@ -203,9 +199,8 @@ static void columns_are_trees_of_blocks(void **state)
     }
 }
 
-static void embedding_adds_two_rows(void **state)
+UNIT_TEST(embedding_adds_two_rows)
 {
-    (void)state;
     for (uint32_t i = 0; i < N_SIZES * N_SIZES; i++) {
         uint64_t n = sizes[i / N_SIZES];
         struct trial t;
@@ -268,9 +263,8 @@ static uint64_t entry_differences(const struct trial *t,
     return count;
 }
 
-static void embedding_grad_is_a_tree_of_scatters(void **state)
+UNIT_TEST(embedding_grad_is_a_tree_of_scatters)
 {
-    (void)state;
     for (uint32_t i = 0; i < N_SIZES * N_GRAIN_COUNTS; i++) {
         uint64_t grains = grain_counts[i / N_SIZES];
         struct trial t;
@@ -290,12 +284,11 @@ static void embedding_grad_is_a_tree_of_scatters(void **state)
 
 /* The same rows in other grains are other bits: else nothing above would
  * notice a device that ignores the grains. */
-static void grains_show(void **state)
+UNIT_TEST(grains_show)
 {
     float one[65];
     struct trial t;
 
-    (void)state;
     trial_open(&t, FSDP_OP_COLUMN_SUM, 128, 65, 1, 0, 0);
     assert_int_equal(trial_run(&t), FSDP_OK);
     memcpy(one, t.out[0], sizeof(one));

@@ -9,13 +9,10 @@
 #include "plain_device.h"
 
 #include <fsdp/op.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /*
  * The shapes of op.h once more. A range is a product of dimensions, a for

@@ -31,11 +31,10 @@ static void refused(const struct trial *t, const struct fsdp_op *op)
     }
 }
 
-static void opens_as_a_host_device(void **state)
+UNIT_TEST(opens_as_a_host_device)
 {
     struct fsdp_device device;
 
-    (void)state;
     assert_int_equal(ref_device_open(NULL), FSDP_ERR_INVALID);
     assert_int_equal(ref_device_open(&device), FSDP_OK);
     assert_int_equal(device.size, sizeof(device));
@@ -46,13 +45,12 @@ static void opens_as_a_host_device(void **state)
     ref_device_close(NULL);
 }
 
-static void memory_is_aligned(void **state)
+UNIT_TEST(memory_is_aligned)
 {
     static const uint64_t bytes[] = {0, 1, 63, 64, 65, 4097};
     struct fsdp_device device;
     void *p;
 
-    (void)state;
     assert_int_equal(ref_device_open(&device), FSDP_OK);
     for (int i = 0; i < 6; i++) {
         assert_int_equal(device.alloc(device.self, bytes[i], &p), FSDP_OK);
@@ -70,7 +68,7 @@ static void memory_is_aligned(void **state)
     assert_int_equal(device.alloc(device.self, 1, NULL), FSDP_ERR_INVALID);
 }
 
-static void streams_finish_at_once(void **state)
+UNIT_TEST(streams_finish_at_once)
 {
     const char from[] = "content";
     char to[sizeof(from)] = "";
@@ -82,7 +80,6 @@ static void streams_finish_at_once(void **state)
     uint64_t before = 0;
     uint64_t behind = 0;
 
-    (void)state;
     assert_int_equal(ref_device_open(&device), FSDP_OK);
     assert_int_equal(device.stream_open(NULL, "one", &one), FSDP_OK);
     assert_int_equal(device.stream_open(NULL, "two", &two), FSDP_OK);
@@ -111,11 +108,10 @@ static void streams_finish_at_once(void **state)
     device.stream_close(NULL, NULL);
 }
 
-static void kinds_that_are_missing_are_unsupported(void **state)
+UNIT_TEST(kinds_that_are_missing_are_unsupported)
 {
     struct trial t;
 
-    (void)state;
     open_small(&t, FSDP_OP_RELU);
     t.op.kind = FSDP_OP_NORM_SUM;
     assert_int_equal(trial_run(&t), FSDP_ERR_UNSUPPORTED);
@@ -187,9 +183,8 @@ static void refuses_bad_ranges(const struct trial *t)
     }
 }
 
-static void every_operator_is_checked(void **state)
+UNIT_TEST(every_operator_is_checked)
 {
-    (void)state;
     for (uint32_t kind = 0; kind < FSDP_N_OPS; kind++) {
         struct trial t;
 
@@ -204,7 +199,7 @@ static void every_operator_is_checked(void **state)
     }
 }
 
-static void grains_must_divide_the_rows(void **state)
+UNIT_TEST(grains_must_divide_the_rows)
 {
     static const struct {
         uint32_t kind, dim;
@@ -214,7 +209,6 @@ static void grains_must_divide_the_rows(void **state)
                  {FSDP_OP_EMBEDDING_GRAD, 4}};
     static const uint64_t wrong[] = {0, 3, 65, 130, UINT64_MAX};
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         struct trial t;
 
@@ -231,7 +225,7 @@ static void grains_must_divide_the_rows(void **state)
     }
 }
 
-static void ids_must_be_in_range(void **state)
+UNIT_TEST(ids_must_be_in_range)
 {
     static const struct {
         uint32_t kind, in;
@@ -240,7 +234,6 @@ static void ids_must_be_in_range(void **state)
                  {FSDP_OP_EMBEDDING_GRAD, 0, 3},
                  {FSDP_OP_CROSS_ENTROPY, 1, 6}};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         const int32_t wrong[] = {-1, INT32_MIN, cases[i].range, INT32_MAX};
         struct trial t;
@@ -259,7 +252,7 @@ static void ids_must_be_in_range(void **state)
 }
 
 /* Where op.h lets an output be an input, it may; elsewhere it may not. */
-static void outputs_lie_on_inputs_where_allowed(void **state)
+UNIT_TEST(outputs_lie_on_inputs_where_allowed)
 {
     static const struct {
         uint32_t kind, out, in;
@@ -276,7 +269,6 @@ static void outputs_lie_on_inputs_where_allowed(void **state)
                  {FSDP_OP_MSE, 1, 0, FSDP_ERR_INVALID},
                  {FSDP_OP_NORM, 0, 0, FSDP_ERR_INVALID}};
 
-    (void)state;
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct fsdp_op op;
         struct trial t;
@@ -290,13 +282,12 @@ static void outputs_lie_on_inputs_where_allowed(void **state)
 }
 
 /* What is updated in place is read and written at one place. */
-static void updates_are_in_place(void **state)
+UNIT_TEST(updates_are_in_place)
 {
     static const uint32_t kinds[] = {FSDP_OP_SCALE, FSDP_OP_SGD,
                                      FSDP_OP_MOMENTUM, FSDP_OP_ADAMW};
     float elsewhere[4];
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         struct trial t;
 

@@ -5,10 +5,7 @@
  */
 #include "kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     UNITS = 6
@@ -29,44 +26,39 @@ static void assert_chosen(uint64_t budget, const uint32_t want[UNITS])
     assert_memory_equal(got, want, sizeof(got));
 }
 
-static void test_largest_first(void **state)
+UNIT_TEST(test_largest_first)
 {
     static const uint32_t want[UNITS] = {2, 1, 1, 2, 1, 2};
 
-    (void)state;
     assert_chosen(160, want); /* 100, not again 100, 60 */
 }
 
-static void test_ties_by_index(void **state)
+UNIT_TEST(test_ties_by_index)
 {
     static const uint32_t want[UNITS] = {2, 1, 2, 2, 1, 2};
 
-    (void)state;
     assert_chosen(100, want);
 }
 
-static void test_smaller_ones_fill_up(void **state)
+UNIT_TEST(test_smaller_ones_fill_up)
 {
     static const uint32_t want[UNITS] = {1, 2, 2, 2, 1, 1};
 
-    (void)state;
     assert_chosen(50, want);
 }
 
-static void test_all_fit(void **state)
+UNIT_TEST(test_all_fit)
 {
     static const uint32_t want[UNITS] = {1, 1, 1, 1, 1, 1};
     uint32_t got[UNITS];
 
-    (void)state;
     assert_chosen(310, want);
     assert_chosen(UINT64_MAX, want);
     assert_int_equal(choose(UINT64_MAX, got), 310);
 }
 
-static void test_never_beyond(void **state)
+UNIT_TEST(test_never_beyond)
 {
-    (void)state;
     for (uint64_t budget = 0; budget < 400; budget++) {
         uint32_t got[UNITS] = {0};
         const uint64_t said = choose(budget, got);
@@ -80,11 +72,10 @@ static void test_never_beyond(void **state)
     }
 }
 
-static void test_more_by_more(void **state)
+UNIT_TEST(test_more_by_more)
 {
     uint64_t before = 0;
 
-    (void)state;
     for (uint64_t budget = 1; budget < 400; budget++) {
         uint32_t got[UNITS];
         const uint64_t now = choose(budget, got);
@@ -94,9 +85,8 @@ static void test_more_by_more(void **state)
     }
 }
 
-static void test_same_again(void **state)
+UNIT_TEST(test_same_again)
 {
-    (void)state;
     for (uint64_t budget = 1; budget < 400; budget++) {
         uint32_t one[UNITS] = {9, 9, 9, 9, 9, 9};
         uint32_t two[UNITS] = {0};
@@ -107,12 +97,11 @@ static void test_same_again(void **state)
     }
 }
 
-static void test_zero_says_nothing(void **state)
+UNIT_TEST(test_zero_says_nothing)
 {
     static const uint32_t want[UNITS] = {7, 7, 7, 7, 7, 7};
     uint32_t got[UNITS] = {7, 7, 7, 7, 7, 7};
 
-    (void)state;
     assert_int_equal(choose(0, got), 0);
     assert_memory_equal(got, want, sizeof(got));
     assert_int_equal(fsdp_offload_by_budget(0, bytes, 10, got), 0);

@@ -6,10 +6,8 @@
 #include "scaler.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     STEPS = 12
@@ -50,9 +48,8 @@ static const struct row rows[] = {
      {0x1p-140f, 0x1p-140f}},
 };
 
-static void scales_follow_the_policy(void **state)
+UNIT_TEST(scales_follow_the_policy)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fsdp_scaler s = rows[i].start;
 
@@ -68,7 +65,7 @@ static void scales_follow_the_policy(void **state)
     }
 }
 
-static void what_is_out_of_range_is_named(void **state)
+UNIT_TEST(what_is_out_of_range_is_named)
 {
     static const struct {
         struct fsdp_scaler s;
@@ -95,7 +92,6 @@ static void what_is_out_of_range_is_named(void **state)
     };
     struct fsdp_scaler right = fsdp_scaler_default();
 
-    (void)state;
     assert_null(fsdp_scaler_wrong(&right));
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         const char *wrong = fsdp_scaler_wrong(&bad[i].s);
@@ -106,11 +102,10 @@ static void what_is_out_of_range_is_named(void **state)
 }
 
 /* Scaling by powers of two and back is exact, as far as a float reaches. */
-static void its_inverse_undoes_it(void **state)
+UNIT_TEST(its_inverse_undoes_it)
 {
     struct fsdp_scaler s = fsdp_scaler_default();
 
-    (void)state;
     assert_true(s.scale == 0x1p16f);
     for (s.scale = 1.0f; s.scale <= 0x1p126f; s.scale *= 2.0f) {
         assert_true(s.scale * fsdp_scaler_inverse(&s) == 1.0f);

@@ -9,14 +9,10 @@
 #include "judge/replay/replay.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* Two units over three ranks: unit 0 has parameters of 5 and 2 elements (a
  * chunk of 3, two of padding), unit 1 one of 4 (a chunk of 2, rank 2 empty). */

@@ -8,15 +8,11 @@
 #include "judge/oracle/expect_testing.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* One unit of two parameters, 5 and 3 elements, over two ranks: rank 0 owns
  * [0,4) of p0, rank 1 the rest of it and p1. */
@@ -138,11 +134,10 @@ static void the_first_cause_not_who_followed(void **state)
                                          sizeof(error->message));
 }
 
-static void factors_have_words(void **state)
+UNIT_TEST(factors_have_words)
 {
     char words[COMPARE_WORDS_BYTES];
 
-    (void)state;
     assert_true(compare_factor_words(4, 2, words));
     assert_string_equal(words, "got is want times 2");
     assert_true(compare_factor_words(-0.25, 1, words));
@@ -217,14 +212,13 @@ static void collectives_have_names(void **state)
     assert_string_equal(words, "an unknown of unknown unit 7");
 }
 
-static void peaks_are_told_by_kind(void **state)
+UNIT_TEST(peaks_are_told_by_kind)
 {
     struct record_memory m = {
         .peak = {[FSDP_PARAM_SHARD] = 2176, [FSDP_PARAM_FULL] = 4096}};
     struct finding f;
     struct finding at = finding_at("memory", -1, -1, 0);
 
-    (void)state;
     assert_false(finding_peak(&f, at, 5, 4, "at once", &m));
     assert_int_equal(f.form, FINDING_BYTES);
     assert_string_equal(f.note, "at once; peaks alone: parameter shards 2176, "

@@ -4,16 +4,10 @@
  * against numbers that were worked out by hand: peaks, and what a cancelled
  * pass may have gathered.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/oracle/expect_testing.h"
+#include "testing/unit_testing.h"
 
-static void running_ahead(void **state)
+UNIT_TEST(running_ahead)
 {
     const struct testing_wanted strict = {
         .step = "A0 A1 A2 A3 A3 R3 A2 R2 A1 R1 A0 R0",
@@ -26,7 +20,6 @@ static void running_ahead(void **state)
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
 
-    (void)state;
     testing_mlp(&t);
     /* Unit 1 and unit 2 that comes next: 1024 + 512. The total has its peak in
      * backward, where nothing comes early. */
@@ -65,12 +58,11 @@ static void assert_staged(const struct testing_model *t,
 }
 
 /* Four shards of 128, 256, 128 and 32 elements, on the host. */
-static void running_ahead_of_the_host(void **state)
+UNIT_TEST(running_ahead_of_the_host)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
 
-    (void)state;
     testing_mlp(&t);
     c.offload = CASE_OFFLOAD_ALL;
     /* A result before it is copied, and as it is added on the host. */
@@ -103,12 +95,11 @@ static void check_ahead(const struct testing_model *t, const struct run_case *c,
 
 /* What may have been gathered when a pass ends half way: no more than the
  * options say, of this phase, and not what is unsharded. */
-static void a_cancel_while_running_ahead(void **state)
+UNIT_TEST(a_cancel_while_running_ahead)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
 
-    (void)state;
     testing_mlp(&t);
     c.prefetch_forward = 2;
     c.prefetch_backward = 2;

@@ -4,22 +4,15 @@
  * and the optimizer's states, on the device or on the host, and the whole lines
  * of storage that they take.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/oracle/expect_testing.h"
+#include "testing/unit_testing.h"
 
-static void optimizers_rest_beside_their_shards(void **state)
+UNIT_TEST(optimizers_rest_beside_their_shards)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
     struct expect e;
 
-    (void)state;
     testing_mlp(&t);
     c.optimizer = FSDP_OPTIMIZER_MOMENTUM;
     assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
@@ -59,13 +52,12 @@ static const struct offload_row {
 };
 
 /* Four units of 128, 256, 128 and 32 elements a shard, with AdamW. */
-static void what_rests_on_the_host(void **state)
+UNIT_TEST(what_rests_on_the_host)
 {
     const uint64_t shard = 4UL * 544; /* its bytes */
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
 
-    (void)state;
     testing_mlp(&t);
     c.optimizer = FSDP_OPTIMIZER_ADAMW;
     for (size_t i = 0; i < sizeof(offload_rows) / sizeof(*offload_rows); i++) {
@@ -95,12 +87,11 @@ static void what_rests_on_the_host(void **state)
 }
 
 /* 5 elements, 8 padded, a shard of 2: each is a line of 16. */
-static void storage_is_in_whole_lines(void **state)
+UNIT_TEST(storage_is_in_whole_lines)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
 
-    (void)state;
     testing_model(&t, "-01", "1:5 2:0", "F1 f1 F2 f2 B2 b2 B1 b1", "F1 f1");
     c.optimizer = FSDP_OPTIMIZER_ADAMW;
     assert_storage(&t, &c, 3 + 2);

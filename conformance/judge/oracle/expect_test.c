@@ -3,14 +3,8 @@
  * expect_test.c - the oracle's layout and folds against numbers worked out by
  * hand, and what it refuses.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/oracle/expect_testing.h"
+#include "testing/unit_testing.h"
 #include <stdlib.h>
 
 static void check_parts(const struct expect *e, uint32_t shard,
@@ -30,7 +24,7 @@ static void check_parts(const struct expect *e, uint32_t shard,
     free(part);
 }
 
-static void parts_of_two_parameters(void **state)
+UNIT_TEST(parts_of_two_parameters)
 {
     static const struct expect_part s0[] = {{0, 0, 2, 0}, {2, 0, 3, 0}};
     static const struct expect_part s1[] = {
@@ -42,7 +36,6 @@ static void parts_of_two_parameters(void **state)
     struct expect_part *none = NULL;
     uint32_t n = 0;
 
-    (void)state;
     testing_model(&t, "-01", "1:3 1:2 2:7", "F1 f1 B1 b1", "F1 f1");
     assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
     assert_int_equal(e.unit[0].numel, 5);
@@ -59,14 +52,13 @@ static void parts_of_two_parameters(void **state)
     expect_release(&e);
 }
 
-static void a_shard_may_be_empty(void **state)
+UNIT_TEST(a_shard_may_be_empty)
 {
     static const struct expect_part last[] = {{0, 4, 1, 0}};
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
     struct expect e;
 
-    (void)state;
     testing_model(&t, "-0", "1:5 1:0", "F1 f1 B1 b1", "F1 f1");
     assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
     check_parts(&e, 2, last, 1);
@@ -77,7 +69,7 @@ static void a_shard_may_be_empty(void **state)
 /* Rows as torch.chunk deals them: 5 rows of 2 over four ranks are 2, 2, 1 and
  * none, where balanced parts would be 2, 1, 1, 1. Then 3 elements, a scalar,
  * and a parameter without any. */
-static void parts_by_rows(void **state)
+UNIT_TEST(parts_by_rows)
 {
     static const struct expect_part s0[] = {
         {0, 0, 4, 0}, {1, 0, 1, 4}, {2, 0, 1, 5}};
@@ -87,7 +79,6 @@ static void parts_by_rows(void **state)
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
     struct expect e;
 
-    (void)state;
     testing_model(&t, "-01", "1:5 1:3 1:1 1:0 2:7", "F1 f1 F2 f2 B2 b2 B1 b1",
                   "F1 f1 F2 f2");
     t.shape[0][1] = 2;
@@ -141,7 +132,7 @@ static void check_folds(uint32_t strategy, uint32_t replicas, uint32_t fold,
 }
 
 /* Around 1e8 a float32 counts in eights: 1e8 + 3 is 1e8. */
-static void folds_within_a_shard_group(void **state)
+UNIT_TEST(folds_within_a_shard_group)
 {
     static const float x[] = {1e8f, 1, -1e8f, 3};
     static const float y[] = {1, 1e8f, -1e8f, 3};
@@ -149,7 +140,6 @@ static void folds_within_a_shard_group(void **state)
     static const float ring[] = {0, 1, 0, 3};
     static const float tree[] = {0, 0, 0, 0};
 
-    (void)state;
     check_folds(CASE_FULL_SHARD, 1, FSDP_FOLD_RANK, 4, x, rank, 4);
     check_folds(CASE_FULL_SHARD, 1, FSDP_FOLD_RANK, 4, y, rank, 4);
     check_folds(CASE_FULL_SHARD, 1, FSDP_FOLD_RING, 4, x, ring, 4);
@@ -160,7 +150,7 @@ static void folds_within_a_shard_group(void **state)
 
 /* Six ranks, three replicas of two: 6 elements a shard, of which each replica
  * owns two in the all-reduce. */
-static void folds_across_replicas(void **state)
+UNIT_TEST(folds_across_replicas)
 {
     static const float x[] = {1e8f, 0, 1, 0, -1e8f, 0};
     static const float y[] = {1e8f, 3, -1e8f, 3, 1, 3};
@@ -170,13 +160,12 @@ static void folds_across_replicas(void **state)
     static const float z[] = {1, 0, -1e8f, 0, 1e8f, 0};
     static const float tree[] = {0};
 
-    (void)state;
     check_folds(CASE_HYBRID_SHARD, 3, FSDP_FOLD_RING, 12, x, ring, 12);
     check_folds(CASE_HYBRID_SHARD, 3, FSDP_FOLD_RANK, 12, y, rank, 6);
     check_folds(CASE_HYBRID_SHARD, 3, FSDP_FOLD_TREE, 12, z, tree, 1);
 }
 
-static void folds_of_a_loss(void **state)
+UNIT_TEST(folds_of_a_loss)
 {
     static const float four[] = {1, 2, 3, 4};
     static const float three[] = {1, 2, 4};
@@ -185,7 +174,6 @@ static void folds_of_a_loss(void **state)
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
     struct expect e;
 
-    (void)state;
     testing_mlp(&t);
     assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
     assert_true(expect_fold_loss(&e, four) == 2.5f);
@@ -211,13 +199,12 @@ static int make(const struct testing_model *t, const struct run_case *c)
     return status;
 }
 
-static void what_it_has_no_rules_for(void **state)
+UNIT_TEST(what_it_has_no_rules_for)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
     struct run_case bad = c;
 
-    (void)state;
     testing_mlp(&t);
     assert_int_equal(make(&t, &c), FSDP_OK);
     bad.layout = FSDP_LAYOUT_PER_PARAMETER + 1;
@@ -241,7 +228,7 @@ static void what_it_has_no_rules_for(void **state)
 }
 
 /* Two of three parameters are one; the last has a unit of its own. */
-static void ties_take_no_place(void **state)
+UNIT_TEST(ties_take_no_place)
 {
     static const struct expect_part s0[] = {{0, 0, 2, 0}, {2, 0, 1, 0}};
     const struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
@@ -249,7 +236,6 @@ static void ties_take_no_place(void **state)
     struct expect_use use[4];
     struct expect e;
 
-    (void)state;
     testing_model(&t, "-001", "1:5 2:5 3:3",
                   "F1 f1 F2 f2 F3 f3 B3 b3 B2 b2 B1 b1", "F1 f1 F2 f2 F3 f3");
     t.alias[1] = 0;
@@ -282,13 +268,12 @@ static uint32_t count(const struct record_sequence *s, uint32_t kind)
 
 /* Units of 512, 1024, 512 and 128, of which the second is frozen, over 4
  * shards. */
-static void a_unit_that_is_frozen(void **state)
+UNIT_TEST(a_unit_that_is_frozen)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
     struct expect e;
 
-    (void)state;
     c.optimizer = FSDP_OPTIMIZER_ADAMW;
     testing_mlp(&t);
     t.parameter_flags[1] = FSDP_FROZEN;
@@ -305,7 +290,7 @@ static void a_unit_that_is_frozen(void **state)
 
 /* All in one unit. Flat, [512, 1536) are frozen: shards have 512, 0, 96 and 544
  * elements that train. Per parameter, each has a quarter of each. */
-static void a_unit_that_is_mixed(void **state)
+UNIT_TEST(a_unit_that_is_mixed)
 {
     static const uint32_t unit[5] = {0};
     static const uint64_t none[RECORD_N_KINDS] = {0};
@@ -314,7 +299,6 @@ static void a_unit_that_is_mixed(void **state)
     struct fsdp_units one;
     struct expect e;
 
-    (void)state;
     c.optimizer = FSDP_OPTIMIZER_MOMENTUM;
     testing_mlp(&t);
     t.parameter_flags[1] = FSDP_FROZEN;
@@ -345,7 +329,7 @@ static void a_unit_that_is_mixed(void **state)
 
 /* The first shard has most states of both units together, four elements, and
  * all of them are on the host; the second has two, on the device. */
-static void who_has_most_has_none_on_the_device(void **state)
+UNIT_TEST(who_has_most_has_none_on_the_device)
 {
     static const uint32_t offload[2] = {1, 2}; /* all, nothing */
     static const uint64_t none[RECORD_N_KINDS] = {0};
@@ -353,7 +337,6 @@ static void who_has_most_has_none_on_the_device(void **state)
     struct run_case c = testing_case(CASE_FULL_SHARD, 2, 1);
     struct expect e;
 
-    (void)state;
     c.optimizer = FSDP_OPTIMIZER_ADAMW;
     testing_model(&t, "-01", "1:4 1:4 2:2 2:2", "F1 f1 F2 f2 B2 b2 B1 b1",
                   "F1 f1");
@@ -388,13 +371,12 @@ static uint64_t owned(const struct expect *e, uint32_t s)
 }
 
 /* Packed, they have what the rank owns, without padding; flat, all of it. */
-static void late_states_have_no_padding(void **state)
+UNIT_TEST(late_states_have_no_padding)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 3, 1);
     struct expect e;
 
-    (void)state;
     c.optimizer = FSDP_OPTIMIZER_ADAMW;
     testing_mlp(&t);
     for (uint32_t layout = 0; layout < 2; layout++) {
@@ -417,12 +399,11 @@ static void late_states_have_no_padding(void **state)
     }
 }
 
-static void sequences_that_are_none(void **state)
+UNIT_TEST(sequences_that_are_none)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
 
-    (void)state;
     testing_model(&t, "-0", "1:8", "F1 B1 b1", "F1 f1");
     assert_int_equal(make(&t, &c), FSDP_ERR_INVALID); /* never closes */
     testing_model(&t, "-0", "1:8", "f1 B1 b1", "F1 f1");

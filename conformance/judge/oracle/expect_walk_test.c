@@ -3,14 +3,8 @@
  * expect_walk_test.c - the oracle's collectives and peaks against numbers
  * that were worked out by hand from the rules of the cycle.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/oracle/expect_testing.h"
+#include "testing/unit_testing.h"
 
 #define MLP_FORWARD "A0 A1 A2 A3"
 #define MLP_STEP    MLP_FORWARD " A3 R3 A2 R2 A1 R1 A0 R0"
@@ -23,14 +17,13 @@ static const struct testing_wanted mlp = {.step = MLP_STEP,
                                           .engine =
                                               544 + 1024 + 1024 + 32 + 128};
 
-static void the_seed_model(void **state)
+UNIT_TEST(the_seed_model)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
     struct expect e;
     uint32_t kinds[FSDP_N_COLLECTIVES] = {0};
 
-    (void)state;
     testing_mlp(&t);
     testing_check(&t, &c, &mlp);
     assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
@@ -45,7 +38,7 @@ static void the_seed_model(void **state)
     expect_release(&e);
 }
 
-static void strategies(void **state)
+UNIT_TEST(strategies)
 {
     /* Backward of unit 1: units 0 and 1 are unsharded, 3 and 2 reduced. */
     static const struct testing_wanted zero2 = {
@@ -76,7 +69,6 @@ static void strategies(void **state)
     struct testing_model t;
     struct run_case c = testing_case(CASE_SHARD_GRAD_OP, 4, 1);
 
-    (void)state;
     testing_mlp(&t);
     testing_check(&t, &c, &zero2);
     c = testing_case(CASE_NO_SHARD, 4, 4);
@@ -88,7 +80,7 @@ static void strategies(void **state)
     testing_check(&t, &c, &alone);
 }
 
-static void a_root_around_its_blocks(void **state)
+UNIT_TEST(a_root_around_its_blocks)
 {
     /* The root's window is open while each block's is: 10 + 30. */
     static const struct testing_wanted resharded = {
@@ -103,7 +95,6 @@ static void a_root_around_its_blocks(void **state)
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 2, 1);
 
-    (void)state;
     testing_model(&t, "012", "0:10 1:20 2:30",
                   "F0 F1 f1 F2 f2 f0 B0 B2 b2 B1 b1 b0", "F0 F1 f1 F2 f2 f0");
     testing_check(&t, &c, &resharded);
@@ -121,7 +112,7 @@ static void a_root_around_its_blocks(void **state)
     testing_check(&t, &c, &kept);
 }
 
-static void microbatches(void **state)
+UNIT_TEST(microbatches)
 {
     /* Backward of unit 1 in the second: a fresh gradient beside the sum, and
      * the sums of unit 0 and 1 pending. */
@@ -148,7 +139,6 @@ static void microbatches(void **state)
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
 
-    (void)state;
     testing_mlp(&t);
     c.microbatches = 2;
     c.sync[0] = 0;
@@ -158,13 +148,12 @@ static void microbatches(void **state)
     testing_check(&t, &c, &reduced);
 }
 
-static void scenarios(void **state)
+UNIT_TEST(scenarios)
 {
     struct testing_wanted want = mlp;
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
 
-    (void)state;
     testing_mlp(&t);
     /* 10 of 16 points: the forward and the backward of unit 3. */
     c.scenario = CASE_CANCEL;
@@ -187,7 +176,7 @@ static void scenarios(void **state)
 
 /* Action by action: gradients that are pending outlive an evaluation, those
  * that are reduced are there until zero. */
-static void a_script_of_its_own(void **state)
+UNIT_TEST(a_script_of_its_own)
 {
     static const uint32_t collectives[] = {8, 4, 12, 0, 0};
     const struct case_script *s;
@@ -196,7 +185,6 @@ static void a_script_of_its_own(void **state)
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
     struct expect e;
 
-    (void)state;
     assert_int_equal(script_give("script 1;--;pass 0.0 n;eval 0.0;pass 0.0 s;"
                                  "look;zero",
                                  &s, &error),
@@ -221,7 +209,7 @@ static void a_script_of_its_own(void **state)
 
 /* A place behind the last point is none, and what was made until then is given
  * back. */
-static void a_script_that_no_pass_is_as_long_as(void **state)
+UNIT_TEST(a_script_that_no_pass_is_as_long_as)
 {
     const struct case_script *s;
     struct fsdp_error error;
@@ -229,7 +217,6 @@ static void a_script_that_no_pass_is_as_long_as(void **state)
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
     struct expect e;
 
-    (void)state;
     assert_int_equal(
         script_give("script 1;--;pass 0.0 s until 1000", &s, &error), FSDP_OK);
     case_play_script(&c, s);
@@ -240,7 +227,7 @@ static void a_script_that_no_pass_is_as_long_as(void **state)
 /* By rows over four ranks: two units of 5 elements in shards of 2, 8 on the
  * wire. They are twice there while they are unpacked, and while they are
  * packed; the gradient is dead before the result is live. */
-static void a_layout_that_packs(void **state)
+UNIT_TEST(a_layout_that_packs)
 {
     struct testing_wanted want = {.step = "A0 A1 A1 R1 A0 R0",
                                   .resting = 4,
@@ -252,7 +239,6 @@ static void a_layout_that_packs(void **state)
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
 
-    (void)state;
     testing_model(&t, "-01", "1:5 2:3 2:2", "F1 f1 F2 f2 B2 b2 B1 b1",
                   "F1 f1 F2 f2");
     c.layout = FSDP_LAYOUT_PER_PARAMETER;
@@ -294,14 +280,13 @@ static void a_layout_that_packs(void **state)
 
 /* A parameter that gets no gradient is never staged, one of a module that is
  * used twice is; a unit that is left out is not trained. */
-static void what_a_pass_leaves_alone(void **state)
+UNIT_TEST(what_a_pass_leaves_alone)
 {
     static const uint8_t idle[] = {0, 0x0f, 0x82, 0};
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 2, 1);
     struct expect e;
 
-    (void)state;
     testing_model(&t, "012", "0:10 0:6 1:20 2:30",
                   "F0 f0 F1 f1 F0 f0 B0 b0 B1 b1 B0 b0", "F0 f0");
     assert_int_equal(expect_make_idle(&c, &t.model, &t.units, idle, &e),

@@ -3,14 +3,8 @@
  * expect_watch_test.c - who looks on while the oracle walks sees what it
  * counts, in its order; and worlds that are too large for any run.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/oracle/expect_testing.h"
+#include "testing/unit_testing.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -82,14 +76,13 @@ static void watch(const struct testing_model *t, const struct run_case *c,
                      FSDP_OK);
 }
 
-static void what_is_seen(void **state)
+UNIT_TEST(what_is_seen)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 2);
     struct expect e;
     struct seen s;
 
-    (void)state;
     testing_model(&t, "-01", "1:4 2:6", "F0 F1 f1 F2 f2 f0 B2 b2 B1 b1",
                   "F1 f1");
     c.strategy = CASE_HYBRID_SHARD;
@@ -111,14 +104,13 @@ static void what_is_seen(void **state)
 }
 
 /* What rests on the host, and what passes through it. */
-static void what_is_seen_of_the_host(void **state)
+UNIT_TEST(what_is_seen_of_the_host)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 2, 2);
     struct expect e;
     struct seen s;
 
-    (void)state;
     testing_model(&t, "-01", "1:4 2:6", "F0 F1 f1 F2 f2 f0 B2 b2 B1 b1",
                   "F1 f1");
     c.optimizer = FSDP_OPTIMIZER_ADAMW;
@@ -137,14 +129,13 @@ static void what_is_seen_of_the_host(void **state)
 }
 
 /* Nobody runs this, but its bytes are known; not its folds. */
-static void a_world_of_65536(void **state)
+UNIT_TEST(a_world_of_65536)
 {
     const float x[4] = {1, 2, 3, 4};
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, EXPECT_MAX_RANKS, 1);
     struct expect e;
 
-    (void)state;
     testing_model(&t, "-0", "1:655360", "F1 f1 B1 b1", "F1 f1");
     assert_int_equal(expect_make(&c, &t.model, &t.units, &e), FSDP_OK);
     assert_int_equal(e.resting, 10);

@@ -8,14 +8,10 @@
 #include "judge/oracle/expect_testing.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* One rank, one parameter of four elements, and the baseline's gradient of
  * steps 0 and 1: of ordinary size, of ordinary size, noise, none. */

@@ -7,12 +7,8 @@
 
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 static float norm_of(float p, const float *x, uint32_t n)
 {
@@ -30,9 +26,8 @@ static float norm_of(float p, const float *x, uint32_t n)
             sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 #define IS(p, want, ...) assert_true(NORM(p, __VA_ARGS__) == (want))
 
-static void known_norms(void **state)
+UNIT_TEST(known_norms)
 {
-    (void)state;
     IS(2.0f, 5.0f, 3.0f, -4.0f);
     IS(1.0f, 7.0f, 3.0f, -4.0f);
     IS(INFINITY, 4.0f, 3.0f, -4.0f);
@@ -43,9 +38,8 @@ static void known_norms(void **state)
 }
 
 /* 2^24 + 1 is half way between 2^24 and 2^24 + 2. */
-static void rounds_once_to_even(void **state)
+UNIT_TEST(rounds_once_to_even)
 {
-    (void)state;
     IS(1.0f, 0x1p24f, 0x1p24f, 1.0f);
     IS(1.0f, 0x1p24f + 2.0f, 0x1p24f, 1.0f, 0x1p-149f);
     IS(1.0f, 0x1p24f + 4.0f, 0x1p24f, 2.0f, 1.0f);
@@ -55,9 +49,8 @@ static void rounds_once_to_even(void **state)
     IS(2.0f, 0x1p24f, 0x1p24f, 0x1p12f, 0x1p12f);
 }
 
-static void edges_of_the_range(void **state)
+UNIT_TEST(edges_of_the_range)
 {
-    (void)state;
     assert_true(isinf(NORM(1.0f, FLT_MAX, FLT_MAX)));
     assert_true(isinf(NORM(2.0f, 1.0f, -INFINITY)));
     assert_true(isnan(NORM(2.0f, INFINITY, NAN, 1.0f)));
@@ -70,12 +63,11 @@ static void edges_of_the_range(void **state)
 }
 
 /* Whatever comes last: carries go all the way. */
-static void order_does_not_matter(void **state)
+UNIT_TEST(order_does_not_matter)
 {
     float up[96];
     float down[96];
 
-    (void)state;
     for (uint32_t i = 0; i < 96; i++) {
         up[i] = ldexpf(1.9999999f, (int)i * 2 - 96);
         down[95 - i] = up[i];

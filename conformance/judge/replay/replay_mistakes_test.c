@@ -7,13 +7,9 @@
 
 #include "judge/oracle/expect_testing.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* One unit of 8 elements over three ranks. */
 struct fixture {
@@ -52,13 +48,12 @@ static const char *words(const struct fixture *x, float got)
     return text ? text : "";
 }
 
-static void scaled_before_the_fold(void **state)
+UNIT_TEST(scaled_before_the_fold)
 {
     static const uint8_t sync[2] = {1, 1};
     struct fixture x;
     float got = 0.0f;
 
-    (void)state;
     make(&x, sync, 1);
     for (float v = 1.0f; v < 100.0f; v += 1.0f) {
         x.grad[0][0] = v;
@@ -79,13 +74,12 @@ static void scaled_before_the_fold(void **state)
     expect_release(&x.e);
 }
 
-static void microbatches_without_sync(void **state)
+UNIT_TEST(microbatches_without_sync)
 {
     static const uint8_t sync[2] = {0, 1};
     struct fixture x;
     float got = 0.0f;
 
-    (void)state;
     make(&x, sync, 2);
     for (float v = 1.0f; v < 100.0f; v += 1.0f) {
         float each[2];
@@ -109,12 +103,11 @@ static void microbatches_without_sync(void **state)
     expect_release(&x.e);
 }
 
-static void what_was_taken_is_taken_again(void **state)
+UNIT_TEST(what_was_taken_is_taken_again)
 {
     static const uint8_t sync[2] = {1, 1};
     struct fixture x;
 
-    (void)state;
     make(&x, sync, 2);
     x.reduction.factor.behind = 1.0f;
     for (uint32_t k = 0; k < 3; k++) {
@@ -127,12 +120,11 @@ static void what_was_taken_is_taken_again(void **state)
     expect_release(&x.e);
 }
 
-static void another_order(void **state)
+UNIT_TEST(another_order)
 {
     static const uint8_t sync[2] = {1, 1};
     struct fixture x;
 
-    (void)state;
     make(&x, sync, 1);
     x.reduction.factor.behind = 1.0f;
     x.grad[0][0] = 1e8f; /* its owner, who comes last in the ring */

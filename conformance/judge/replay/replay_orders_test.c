@@ -9,25 +9,20 @@
 #include "judge/replay/bounds.h"
 
 #include <fsdp/arith/bits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 /* Values whose sum depends on the order at every place. */
 static const float value[WORLD_MAX_RANKS] = {
     1.0f,       0x1.000002p-1f, 0x1.fffffep-3f, 0x1.555556p-24f,
     0x1.8p-25f, 0x1.234568p-7f, 0x1.76543p-11f, 0x1.0002p-2f};
 
-static void all_orders_are_known(void **state)
+UNIT_TEST(all_orders_are_known)
 {
     float x[3];
 
-    (void)state;
     assert_int_equal(orders_count(1), 1);
     assert_int_equal(orders_count(2), 1);
     assert_int_equal(orders_count(3), 3);
@@ -42,13 +37,12 @@ static void all_orders_are_known(void **state)
 
 /* As docs/measurements/orders.md has found them; what each comes to is what no
  * other order gives. */
-static void open_mpi_orders_are_known(void **state)
+UNIT_TEST(open_mpi_orders_are_known)
 {
     static const float x[] = {-16777215.0f, 9.0f,        11.0f, 16777216.0f,
                               -16777215.0f, 16777216.0f, 11.0f};
     const uint32_t dtype = FSDP_DTYPE_F32;
 
-    (void)state;
     assert_true(orders_fold(14, dtype, x, 6) ==
                 ((x[0] + x[1]) + (x[2] + x[3])) + (x[4] + x[5]));
     assert_true(orders_fold(15, dtype, x, 6) ==
@@ -63,9 +57,8 @@ static void open_mpi_orders_are_known(void **state)
 
 /* Each of n values has one bit of its own: an order that left one out, or
  * took one twice, would show. */
-static void every_order_has_every_value_once(void **state)
+UNIT_TEST(every_order_has_every_value_once)
 {
-    (void)state;
     for (uint32_t n = 1; n <= 16; n++) {
         float x[WORLD_MAX_RANKS];
 
@@ -114,12 +107,11 @@ static bool some_order(struct fixture *f, float got)
     return orders_hold(&f->x, &got, 1, &bad);
 }
 
-static void divisions_have_forms(void **state)
+UNIT_TEST(divisions_have_forms)
 {
     struct fixture f;
     const float *g = f.grad[0];
 
-    (void)state;
     open_fixture(&f, 3, 1);
     assert_true(some_order(&f, ((g[2] + g[1]) + g[0]) * (1.0f / 3.0f)));
     assert_true(some_order(&f, ((g[0] + g[2]) + g[1]) / 3.0f));
@@ -132,7 +124,7 @@ static void divisions_have_forms(void **state)
     expect_release(&f.e);
 }
 
-static void a_part_has_one_form(void **state)
+UNIT_TEST(a_part_has_one_form)
 {
     struct fixture f;
     float sum = 0x1.234568p-3f;
@@ -140,7 +132,6 @@ static void a_part_has_one_form(void **state)
     float got[2];
     uint64_t bad = 7;
 
-    (void)state;
     open_fixture(&f, 3, 1);
     for (uint32_t k = 0; k < 3; k++) {
         two[0][k][0] = two[0][k][1] = value[k];
@@ -158,12 +149,11 @@ static void a_part_has_one_form(void **state)
     expect_release(&f.e);
 }
 
-static void microbatches_add_up(void **state)
+UNIT_TEST(microbatches_add_up)
 {
     struct fixture f;
     float p[2];
 
-    (void)state;
     open_fixture(&f, 2, 1);
     f.c.microbatches = 2;
     f.c.sync[0] = 0;
@@ -176,12 +166,11 @@ static void microbatches_add_up(void **state)
     expect_release(&f.e);
 }
 
-static void replicas_meet_after_shards(void **state)
+UNIT_TEST(replicas_meet_after_shards)
 {
     struct fixture f;
     const float *g = f.grad[0];
 
-    (void)state;
     open_fixture(&f, 4, 2);
     assert_true(some_order(&f, ((g[2] + g[3]) + (g[0] + g[1])) * 0.25f));
     /* By dimension: halves of halves. */
@@ -190,7 +179,7 @@ static void replicas_meet_after_shards(void **state)
     expect_release(&f.e);
 }
 
-static void errors_are_told_by_their_bounds(void **state)
+UNIT_TEST(errors_are_told_by_their_bounds)
 {
     struct fixture f;
     struct finding out = {0};
@@ -199,7 +188,6 @@ static void errors_are_told_by_their_bounds(void **state)
     float got[2] = {3.0f, 4.0f};
     double bound;
 
-    (void)state;
     open_fixture(&f, 2, 1);
     bound = bounds_roundings(&f.e) * 0x1p-23 * 5.0;
     assert_true(bounds_roundings(&f.e) == 256.0 + 2.0 + 4.0);

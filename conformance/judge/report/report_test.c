@@ -3,15 +3,9 @@
  * report_test.c - the three reports of one run that is made up: what is in
  * them, and that nothing that a record says can break their form.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/judge_testing.h"
 #include "judge/report/report.h"
+#include "testing/unit_testing.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

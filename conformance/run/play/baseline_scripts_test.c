@@ -4,29 +4,14 @@
  * any engine: behind it, all weights are those of the sharded engines,
  * whatever was done between the passes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "run/play/drive.h"
+#include "run/play/playing_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* Engines are linked, not included, as they are everywhere here. */
-const struct fsdp_engine *fsdp_ref_engine(void);
-const struct fsdp_engine *fsdp_unsharded_engine(void);
-const struct fsdp_engine *fsdp_impl_engine(void);
 
 enum {
-    RANKS = 2,
-    MOST_ELEMENTS = 4096,
-    TIMEOUT_MS = 20000
+    MOST_ELEMENTS = 4096
 };
 
 static const struct fsdp_engine *real;
@@ -54,59 +39,28 @@ static void destroy(struct fsdp_sharded *s)
     real->destroy(s);
 }
 
-static int body(void *context, struct world_rank *rank)
-{
-    struct drive *d = context;
-    bool serial = strcmp(real->name, "unsharded") == 0;
-
-    return serial ? drive_serial(d, rank) : drive_rank(d, rank);
-}
-
 /* Plays `text` behind a header; the weights are in `weights`. */
 static void play(const struct fsdp_engine *engine, const char *text)
 {
-    const bool serial = strcmp(engine->name, "unsharded") == 0;
-    uint32_t extent[2] = {1, serial ? 1 : RANKS};
-    const struct fsdp_mesh mesh = {sizeof(mesh), 2, NULL, extent};
-    struct world_result ends[RANKS];
-    struct fsdp_error error = {0};
-    struct run_case c;
-    struct case_model made = {0};
-    struct script script = {0};
-    struct fsdp_engine changed = *engine;
-    char folder[] = "/tmp/baseline_scripts_test.XXXXXX";
-    char checkpoints[64];
+    struct playing p;
     char whole[1024];
-    struct drive d = {.c = &c,
-                      .model = &made,
-                      .script = &script,
-                      .engine = &changed,
-                      .device_engine = fsdp_ref_engine(),
-                      .checkpoints = checkpoints};
 
-    assert_non_null(mkdtemp(folder));
-    snprintf(checkpoints, sizeof(checkpoints), "%s/c", folder);
     snprintf(whole, sizeof(whole), "script 1\n--\n%s\n", text);
-    assert_true(case_of_id("mlp.odd.natural.full-shard.k2.flat.layer.rank.nnns."
-                           "adamw.steps24",
-                           &c));
-    assert_int_equal(script_parse(whole, &script, &error), FSDP_OK);
-    assert_int_equal(case_model_make(&c, NULL, 0, &made, &error), FSDP_OK);
+    playing_open(&p,
+                 "mlp.odd.natural.full-shard.k2.flat.layer.rank.nnns."
+                 "adamw.steps24",
+                 whole, engine);
+    p.drive.directory = NULL;
     real = engine;
-    model = &made.model->model;
-    changed.destroy = destroy;
+    model = &p.model.model->model;
+    p.engine.destroy = destroy;
     memset(weights, 0, sizeof(weights));
-    assert_int_equal(
-        world_run(WORLD_THREADS, &mesh, TIMEOUT_MS, body, &d, ends, &error),
-        FSDP_OK);
-    for (uint32_t r = 0; r < (serial ? 1 : RANKS); r++) {
-        print_message("%s", ends[r].status ? ends[r].error.message : "");
-        assert_int_equal(ends[r].status, FSDP_OK);
+    playing_play(&p);
+    for (uint32_t r = 0; r < p.c.ranks; r++) {
+        print_message("%s", p.ends[r].status ? p.ends[r].error.message : "");
+        assert_int_equal(p.ends[r].status, FSDP_OK);
     }
-    drive_clear_checkpoints(checkpoints);
-    assert_int_equal(rmdir(folder), 0);
-    script_release(&script);
-    case_model_release(&made);
+    playing_close(&p);
 }
 
 /* What is played, and the same without the call that it is about: weights

@@ -11,28 +11,15 @@
  * the order of calls, which holds on the host's, would hide the edge between
  * two collectives.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "run/play/drive.h"
 #include "run/play/late_testing.h"
+#include "run/play/playing_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* Engines are linked, not included, as they are everywhere here. */
-const struct fsdp_engine *fsdp_impl_engine(void);
-const struct fsdp_engine *fsdp_ref_engine(void);
 
 enum {
-    TIMEOUT_MS = 20000,
     MAX_FLOATS = 1 << 18
 };
 
@@ -81,30 +68,15 @@ static void add(struct shown *s, const float *x, uint64_t n)
     s->n += (uint32_t)n;
 }
 
-static void read_back(const struct run_case *c, const char *directory,
-                      const struct world_result *ends, struct shown *out)
+static void read_back(const struct playing *p, struct shown *out)
 {
     struct record r;
-    struct fsdp_error error = {0};
 
-    assert_int_equal(record_init(&r, c, c->ranks), FSDP_OK);
-    for (uint32_t k = 0; k < c->ranks; k++) {
-        r.rank[k].end = ends[k].end;
-        r.rank[k].exit_status = ends[k].status;
-        r.rank[k].n_collectives = ends[k].n_collectives;
-    }
-    snprintf(r.engine, sizeof(r.engine), "impl");
-    snprintf(r.engine_version, sizeof(r.engine_version), "0");
-    snprintf(r.world, sizeof(r.world), "threads");
-    assert_int_equal(record_write_case(directory, &r, &error), FSDP_OK);
-    record_release(&r);
-    if (record_read(directory, &r, &error) != FSDP_OK) {
-        fail_msg("record: %s", error.message);
-    }
+    playing_read(p, &r);
     memset(out, 0, sizeof(*out));
-    for (uint32_t k = 0; k < c->ranks; k++) {
+    for (uint32_t k = 0; k < p->c.ranks; k++) {
         const struct record_rank *rank = &r.rank[k];
-        assert_int_equal(ends[k].status, FSDP_OK);
+        assert_int_equal(p->ends[k].status, FSDP_OK);
         add(out, rank->loss, rank->n_losses);
         for (uint32_t t = 0; t < rank->n_tensors; t++) {
             add(out, rank->tensor[t].data, rank->tensor[t].n);
@@ -114,38 +86,18 @@ static void read_back(const struct run_case *c, const char *directory,
     record_release(&r);
 }
 
-static void run(const struct run_case *c, const struct fsdp_engine *engine,
+static void run(const char *id, const struct fsdp_engine *engine,
                 struct shown *out)
 {
-    char directory[] = "/tmp/race_damage_test.XXXXXX";
-    uint32_t extent[2] = {c->replicas, case_shard_degree(c)};
-    const struct fsdp_mesh mesh = {sizeof(mesh), 2, NULL, extent};
-    struct world_result ends[CASE_MAX_RANKS] = {0};
-    struct case_model model = {0};
-    struct script script;
-    struct fsdp_error error = {0};
-    struct drive drive = {.c = c,
-                          .model = &model,
-                          .script = &script,
-                          .engine = engine,
-                          .device_engine = fsdp_ref_engine(),
-                          .directory = directory};
+    struct playing p;
 
-    assert_null(case_check(c));
-    assert_non_null(mkdtemp(directory));
-    assert_int_equal(case_model_make(c, NULL, 0, &model, &error), FSDP_OK);
-    assert_int_equal(script_make(c, false, &script, &error), FSDP_OK);
-    assert_int_equal(world_run(WORLD_THREADS, &mesh, TIMEOUT_MS, drive_rank,
-                               &drive, ends, &error),
-                     FSDP_OK);
-    read_back(c, directory, ends, out);
-    script_release(&script);
-    case_model_release(&model);
-    assert_int_equal(record_clear(directory, &error), FSDP_OK);
-    assert_int_equal(rmdir(directory), 0);
+    playing_open(&p, id, NULL, engine);
+    playing_play(&p);
+    read_back(&p, out);
+    playing_close(&p);
 }
 
-static void run_late(const struct run_case *c, const struct late_how *with,
+static void run_late(const char *id, const struct late_how *with,
                      struct shown *out)
 {
     struct fsdp_engine engine = *impl;
@@ -155,7 +107,7 @@ static void run_late(const struct run_case *c, const struct late_how *with,
     engine.pieces = with->bare_pieces ? bare_pieces : impl->pieces;
     how = *with;
     n_forgotten = 0;
-    run(c, &engine, out);
+    run(id, &engine, out);
 }
 
 static bool same(const struct shown *a, const struct shown *b)
@@ -166,57 +118,35 @@ static bool same(const struct shown *a, const struct shown *b)
 /* ---- Cases ------------------------------------------------------------- */
 
 /* Units divide by every world here: no padding that the recorder would wait
- * for. Nothing is recorded but losses. */
-static struct run_case seed(uint32_t strategy, uint32_t ranks,
-                            uint32_t microbatches, uint32_t ahead)
-{
-    struct run_case c = {.data = WORKLOAD_NATURAL,
-                         .scenario = CASE_TRAIN,
-                         .seed = 1,
-                         .strategy = strategy,
-                         .ranks = ranks,
-                         .replicas = strategy == CASE_NO_SHARD       ? ranks
-                                     : strategy == CASE_HYBRID_SHARD ? ranks / 2
-                                                                     : 1,
-                         .wrap = CASE_WRAP_LAYER,
-                         .microbatches = microbatches,
-                         .sync = {1, 1},
-                         .optimizer = FSDP_OPTIMIZER_MOMENTUM,
-                         .lr = 0.05f,
-                         .prefetch_forward = ahead,
-                         .prefetch_backward = ahead,
-                         .reduces_in_flight = ahead,
-                         .steps = 3};
-
-    c.sync[1] = microbatches > 1;
-    snprintf(c.workload, sizeof(c.workload), "mlp");
-    snprintf(c.size, sizeof(c.size), "seed");
-    return c;
-}
+ * for. REC says of how many steps more than losses is recorded, if not of two.
+ */
+#define SEED(WORLD, SYNC, AHEAD, REC)                                    \
+    "mlp.seed.natural." WORLD ".flat.layer.rank." SYNC ".momentum" AHEAD \
+    ".steps3" REC
 
 static const char *const streams[] = {"compute", "all-gather", "reduce-scatter",
                                       "all-reduce", NULL};
 
 /* ---- With all waits ---------------------------------------------------- */
 
-static void any_order_gives_the_same_bits(void **state)
+UNIT_TEST(any_order_gives_the_same_bits)
 {
-    const struct run_case cases[] = {
-        seed(CASE_FULL_SHARD, 2, 1, 0),   seed(CASE_FULL_SHARD, 4, 2, 2),
-        seed(CASE_NO_SHARD, 2, 2, 1),     seed(CASE_HYBRID_SHARD, 4, 2, 0),
-        seed(CASE_HYBRID_SHARD, 4, 2, 1), seed(CASE_HYBRID_SHARD, 4, 2, 2),
+    static const char *const id[] = {
+        SEED("full-shard.k2", "s", "", ""),
+        SEED("full-shard.k4", "ss", ".pf2.pb2.rif2", ""),
+        SEED("no-shard.k2", "ss", ".pf1.pb1.rif1", ""),
+        SEED("hybrid-shard.k4r2", "ss", "", ""),
+        SEED("hybrid-shard.k4r2", "ss", ".pf1.pb1.rif1", ""),
+        SEED("hybrid-shard.k4r2", "ss", ".pf2.pb2.rif2", ""),
     };
     struct shown *want = calloc(2, sizeof(*want));
 
-    (void)state;
     assert_non_null(want);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct run_case c = cases[i];
-        c.recorded_steps = 2;
-        run(&c, fsdp_ref_engine(), &want[0]);
+    for (size_t i = 0; i < sizeof(id) / sizeof(id[0]); i++) {
+        run(id[i], fsdp_ref_engine(), &want[0]);
         for (uint32_t k = 0; k < 5; k++) {
             struct late_how with = {.eager = streams[k]};
-            run_late(&c, &with, &want[1]);
+            run_late(id[i], &with, &want[1]);
             assert_true(same(&want[0], &want[1]));
             assert_int_equal(want[1].races, 0);
         }
@@ -227,8 +157,7 @@ static void any_order_gives_the_same_bits(void **state)
 /* ---- Without one of them ----------------------------------------------- */
 
 struct edge {
-    const char *name;
-    struct run_case c;
+    const char *name, *id;
     struct late_how with;
 };
 
@@ -240,8 +169,8 @@ static void damages(const struct edge *e)
     assert_non_null(x);
     all.forget = NULL;
     all.bare_pieces = false;
-    run_late(&e->c, &all, &x[0]);
-    run_late(&e->c, &e->with, &x[1]);
+    run_late(e->id, &all, &x[0]);
+    run_late(e->id, &e->with, &x[1]);
     if (n_forgotten == 0) {
         fail_msg("%s: nothing was forgotten", e->name);
     }
@@ -251,12 +180,14 @@ static void damages(const struct edge *e)
     free(x);
 }
 
-static void a_forgotten_wait_shows(void **state)
+UNIT_TEST(a_forgotten_wait_shows)
 {
-    const struct run_case full = seed(CASE_FULL_SHARD, 2, 1, 0);
-    const struct run_case ahead = seed(CASE_FULL_SHARD, 2, 1, 1);
-    const struct run_case replicas = seed(CASE_NO_SHARD, 2, 1, 0);
-    const struct run_case most = seed(CASE_HYBRID_SHARD, 4, 2, 1);
+    static const char full[] = SEED("full-shard.k2", "s", "", ".rec0");
+    static const char ahead[] =
+        SEED("full-shard.k2", "s", ".pf1.pb1.rif1", ".rec0");
+    static const char replicas[] = SEED("no-shard.k2", "s", "", ".rec0");
+    static const char most[] =
+        SEED("hybrid-shard.k4r2", "ss", ".pf1.pb1.rif1", ".rec0");
     const struct edge edges[] = {
         {"all-gather->compute",
          full,
@@ -290,7 +221,6 @@ static void a_forgotten_wait_shows(void **state)
          {.forget = "stream->communicator", .no_streams = true}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
         damages(&edges[i]);
     }
@@ -299,26 +229,23 @@ static void a_forgotten_wait_shows(void **state)
 /* An all-reduce that comes too early comes in time for the step before, as
  * the gradient of a step lies where the last one lay: only pieces, which the
  * host reads in between, show it. */
-static void an_early_all_reduce_shows(void **state)
+UNIT_TEST(an_early_all_reduce_shows)
 {
-    struct edge e = {
+    static const struct edge e = {
         "reduce-scatter->all-reduce",
-        seed(CASE_HYBRID_SHARD, 4, 1, 0),
+        SEED("hybrid-shard.k4r2", "s", "", ".rec1"),
         {.forget = "reduce-scatter->all-reduce", .eager = "all-reduce"}};
 
-    (void)state;
-    e.c.recorded_steps = 1;
     damages(&e);
 }
 
 /* Device to host: what pieces shows is older than it should be. */
-static void a_forgotten_sync_shows(void **state)
+UNIT_TEST(a_forgotten_sync_shows)
 {
-    struct edge e = {"pieces", seed(CASE_FULL_SHARD, 2, 1, 0), {.eager = NULL}};
+    static const struct edge e = {"pieces",
+                                  SEED("full-shard.k2", "s", "", ".rec1"),
+                                  {.bare_pieces = true}};
 
-    (void)state;
-    e.c.recorded_steps = 1;
-    e.with.bare_pieces = true;
     damages(&e);
 }
 

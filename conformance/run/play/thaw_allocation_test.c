@@ -4,27 +4,13 @@
  * changes nothing: each of its allocations fails once, then the call is made
  * again, and the run is, bit for bit, the run in which none failed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "run/play/drive.h"
 #include "run/play/fault_testing.h"
+#include "run/play/playing_testing.h"
+#include "testing/unit_testing.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* Engines are linked, not included, as they are everywhere here. */
-const struct fsdp_engine *fsdp_ref_engine(void);
-const struct fsdp_engine *fsdp_impl_engine(void);
 
 enum {
-    TIMEOUT_MS = 20000,
     MOST_LOSSES = 64,
     MOST_CALLS = 64
 };
@@ -113,107 +99,51 @@ static int begin_with_faults(struct fsdp_sharded *s, uint32_t point,
 
 /* ---- A run -------------------------------------------------------------- */
 
-struct scene {
-    struct run_case c;
-    struct case_model model;
-    struct fsdp_engine engine;
-    struct script script;
-    struct drive drive;
-    char directory[64];
+struct shown {
     uint32_t n_losses;
     float loss[MOST_LOSSES];
 };
 
-static int body(void *context, struct world_rank *rank)
-{
-    struct scene *s = context;
-    int status;
-
-    fault_play(rank->rank);
-    status = drive_rank(&s->drive, rank);
-    fault_play_nobody();
-    return status;
-}
-
-static void read_losses(struct scene *s, const struct world_result *ends)
-{
-    struct record r;
-    struct fsdp_error error = {0};
-    char path[96];
-
-    assert_int_equal(record_init(&r, &s->c, s->c.ranks), FSDP_OK);
-    for (uint32_t k = 0; k < s->c.ranks; k++) {
-        r.rank[k].n_collectives = ends[k].n_collectives;
-    }
-    snprintf(r.engine, sizeof(r.engine), "any");
-    snprintf(r.engine_version, sizeof(r.engine_version), "0");
-    snprintf(r.world, sizeof(r.world), "threads");
-    assert_int_equal(record_write_case(s->directory, &r, &error), FSDP_OK);
-    record_release(&r);
-    if (!spoilt) {
-        assert_int_equal(record_read(s->directory, &r, &error), FSDP_OK);
-        assert_in_range(r.rank[0].n_losses, 2, MOST_LOSSES);
-        s->n_losses = r.rank[0].n_losses;
-        memcpy(s->loss, r.rank[0].loss, s->n_losses * sizeof(*s->loss));
-        record_release(&r);
-    }
-    assert_int_equal(record_clear(s->directory, &error), FSDP_OK);
-    snprintf(path, sizeof(path), "%s/case.json", s->directory);
-    (void)unlink(path);
-    assert_int_equal(rmdir(s->directory), 0);
-}
-
 /* The losses of a script that freezes and thaws, under this id. */
-static struct scene play(const struct fsdp_engine *engine, const char *id,
+static struct shown play(const struct fsdp_engine *engine, const char *id,
                          uint32_t what)
 {
-    struct scene s = {.n_losses = 0};
-    struct world_result ends[CASE_MAX_RANKS] = {0};
-    struct fsdp_error error = {0};
-    uint32_t extent[2];
-    const struct fsdp_mesh mesh = {sizeof(mesh), 2, NULL, extent};
+    struct shown s = {.n_losses = 0};
+    struct playing p;
+    struct record r;
 
-    assert_true(case_of_id(id, &s.c));
-    extent[0] = s.c.replicas;
-    extent[1] = case_shard_degree(&s.c);
+    playing_open(&p, id, NULL, engine);
     real = engine;
     kind = what;
     in_calls = met = n_calls = 0;
     spoilt = false;
-    s.engine = *engine;
-    fault_engine(&s.engine);
-    s.engine.shard = shard_noting;
+    fault_engine(&p.engine);
+    p.engine.shard = shard_noting;
     if (what != FAULT_NONE) {
-        s.engine.set_requires_grad = thaw_with_faults;
-        s.engine.at = begin_with_faults;
+        p.engine.set_requires_grad = thaw_with_faults;
+        p.engine.at = begin_with_faults;
     }
-    snprintf(s.directory, sizeof(s.directory),
-             "/tmp/thaw_allocation_test.XXXXXX");
-    assert_non_null(mkdtemp(s.directory));
-    assert_int_equal(case_model_make(&s.c, NULL, 0, &s.model, &error), FSDP_OK);
-    assert_int_equal(script_make(&s.c, false, &s.script, &error), FSDP_OK);
-    s.drive = (struct drive){.c = &s.c,
-                             .model = &s.model,
-                             .script = &s.script,
-                             .engine = &s.engine,
-                             .device_engine = fsdp_ref_engine(),
-                             .directory = s.directory};
-    assert_int_equal(
-        world_run(WORLD_THREADS, &mesh, TIMEOUT_MS, body, &s, ends, &error),
-        FSDP_OK);
-    for (uint32_t k = 0; k < s.c.ranks; k++) {
-        if (ends[k].status != FSDP_OK && !spoilt) {
-            fail_msg("rank %u: %d, %s: %s", k, ends[k].status,
-                     ends[k].error.where, ends[k].error.message);
+    p.begin = fault_play;
+    p.end = fault_play_nobody;
+    playing_play(&p);
+    for (uint32_t k = 0; k < p.c.ranks; k++) {
+        if (p.ends[k].status != FSDP_OK && !spoilt) {
+            fail_msg("rank %u: %d, %s: %s", k, p.ends[k].status,
+                     p.ends[k].error.where, p.ends[k].error.message);
         }
     }
-    read_losses(&s, ends);
-    script_release(&s.script);
-    case_model_release(&s.model);
+    if (!spoilt) {
+        playing_read(&p, &r);
+        assert_in_range(r.rank[0].n_losses, 2, MOST_LOSSES);
+        s.n_losses = r.rank[0].n_losses;
+        memcpy(s.loss, r.rank[0].loss, s.n_losses * sizeof(*s.loss));
+        record_release(&r);
+    }
+    playing_close(&p);
     return s;
 }
 
-static void without_memory_nothing_changes(void **state)
+UNIT_TEST(without_memory_nothing_changes)
 {
     /* Flat and by rows, of states of two kinds; one that runs ahead. */
     static const char *const id[] = {
@@ -227,14 +157,13 @@ static void without_memory_nothing_changes(void **state)
     const struct fsdp_engine *const engine[] = {fsdp_ref_engine(),
                                                 fsdp_impl_engine()};
 
-    (void)state;
     assert_true(fault_is_wrapped());
     for (uint32_t e = 0; e < 2; e++) {
         for (uint32_t i = 0; i < (e == 0 ? 2u : 3u); i++) {
-            struct scene plain = play(engine[e], id[i], FAULT_NONE);
+            struct shown plain = play(engine[e], id[i], FAULT_NONE);
 
             for (uint32_t k = 0; k < 2; k++) {
-                struct scene with;
+                struct shown with;
 
                 memset(limit, 0, sizeof(limit));
                 do {

@@ -4,15 +4,9 @@
  * engine: they are JSON, have an event for each collective of the record, and
  * on no stream does one event begin before the one before it has ended.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "run/play/drive.h"
+#include "run/play/playing_testing.h"
 #include "run/witness/trace.h"
+#include "testing/unit_testing.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -20,77 +14,21 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Engines are linked, not included, as they are everywhere here. */
-const struct fsdp_engine *fsdp_impl_engine(void);
-const struct fsdp_engine *fsdp_ref_engine(void);
-
 enum {
-    TIMEOUT_MS = 20000,
     RANKS = 2,
     MAX_BYTES = 1 << 22,
     MAX_TRACKS = 8,
     NO_STREAMS = 1000 /* tracks from here on are none */
 };
 
-static struct run_case the_case(void)
+static void run(struct playing *p, const struct fsdp_engine *engine, bool trace)
 {
-    struct run_case c = {.data = WORKLOAD_NATURAL,
-                         .scenario = CASE_TRAIN,
-                         .seed = 1,
-                         .strategy = CASE_FULL_SHARD,
-                         .ranks = RANKS,
-                         .replicas = 1,
-                         .wrap = CASE_WRAP_LAYER,
-                         .microbatches = 2,
-                         .sync = {0, 1},
-                         .optimizer = FSDP_OPTIMIZER_ADAMW,
-                         .lr = 0.01f,
-                         .prefetch_forward = 1,
-                         .prefetch_backward = 1,
-                         .reduces_in_flight = 1,
-                         .steps = 3,
-                         .recorded_steps = 1};
-
-    snprintf(c.workload, sizeof(c.workload), "mlp");
-    snprintf(c.size, sizeof(c.size), "seed");
-    assert_null(case_check(&c));
-    return c;
-}
-
-static void run(const struct run_case *c, const struct fsdp_engine *engine,
-                const char *directory, bool trace)
-{
-    uint32_t extent[2] = {c->replicas, case_shard_degree(c)};
-    const struct fsdp_mesh mesh = {sizeof(mesh), 2, NULL, extent};
-    struct world_result ends[CASE_MAX_RANKS] = {0};
-    struct case_model model = {0};
-    struct script script;
-    struct fsdp_error error = {0};
-    struct drive drive = {.c = c,
-                          .model = &model,
-                          .script = &script,
-                          .engine = engine,
-                          .device_engine = fsdp_ref_engine(),
-                          .directory = directory,
-                          .trace = trace};
-    struct record r;
-
-    assert_int_equal(case_model_make(c, NULL, 0, &model, &error), FSDP_OK);
-    assert_int_equal(script_make(c, false, &script, &error), FSDP_OK);
-    assert_int_equal(world_run(WORLD_THREADS, &mesh, TIMEOUT_MS, drive_rank,
-                               &drive, ends, &error),
-                     FSDP_OK);
-    assert_int_equal(record_init(&r, c, c->ranks), FSDP_OK);
-    for (uint32_t k = 0; k < c->ranks; k++) {
-        r.rank[k].n_collectives = ends[k].n_collectives;
-    }
-    snprintf(r.engine, sizeof(r.engine), "any");
-    snprintf(r.engine_version, sizeof(r.engine_version), "0");
-    snprintf(r.world, sizeof(r.world), "threads");
-    assert_int_equal(record_write_case(directory, &r, &error), FSDP_OK);
-    record_release(&r);
-    script_release(&script);
-    case_model_release(&model);
+    playing_open(p,
+                 "mlp.seed.natural.full-shard.k2.flat.layer.rank.ns.adamw.pf1."
+                 "pb1.rif1.steps3.rec1",
+                 NULL, engine);
+    p->drive.trace = trace;
+    playing_play(p);
 }
 
 /* The events of a rank are a list without its brackets. */
@@ -308,18 +246,13 @@ static uint64_t assert_arrows(const json_t *root)
 static void check(const struct fsdp_engine *engine, const char *track,
                   bool streams)
 {
-    char directory[] = "/tmp/trace_test.XXXXXX";
-    const struct run_case c = the_case();
-    struct fsdp_error error = {0};
+    struct playing p;
     struct record r;
 
-    assert_non_null(mkdtemp(directory));
-    run(&c, engine, directory, true);
-    if (record_read(directory, &r, &error) != FSDP_OK) {
-        fail_msg("record: %s", error.message);
-    }
+    run(&p, engine, true);
+    playing_read(&p, &r);
     for (uint32_t k = 0; k < RANKS; k++) {
-        json_t *root = load(directory, k);
+        json_t *root = load(p.folder, k);
         assert_int_equal(count_recorded(&r.rank[k], FSDP_ALL_GATHER), 48);
         assert_int_equal(count_recorded(&r.rank[k], FSDP_REDUCE_SCATTER), 12);
         assert_int_equal(count_events(root, "all-gather"), 48);
@@ -341,19 +274,16 @@ static void check(const struct fsdp_engine *engine, const char *track,
         json_decref(root);
     }
     record_release(&r);
-    assert_int_equal(record_clear(directory, &error), FSDP_OK);
-    assert_int_equal(rmdir(directory), 0);
+    playing_close(&p);
 }
 
-static void the_reference(void **state)
+UNIT_TEST(the_reference)
 {
-    (void)state;
     check(fsdp_ref_engine(), "host", false);
 }
 
-static void the_streaming_engine(void **state)
+UNIT_TEST(the_streaming_engine)
 {
-    (void)state;
     check(fsdp_impl_engine(), "reduce-scatter", true);
 }
 
@@ -369,14 +299,13 @@ static int open_blind(struct fsdp_env *env)
     return FSDP_OK;
 }
 
-static void a_device_without_a_clock(void **state)
+UNIT_TEST(a_device_without_a_clock)
 {
     struct trace_event *e;
     struct fsdp_env env = {.size = sizeof(env)};
     struct race *race = race_open(NULL);
     struct trace *t;
 
-    (void)state;
     assert_int_equal(open_blind(&env), FSDP_OK);
     t = trace_open(&blind, race);
     assert_non_null(t);
@@ -389,17 +318,12 @@ static void a_device_without_a_clock(void **state)
     fsdp_ref_engine()->close(&env);
 }
 
-static void nobody_asked(void **state)
+UNIT_TEST(nobody_asked)
 {
-    char directory[] = "/tmp/trace_test.XXXXXX";
-    const struct run_case c = the_case();
-    struct fsdp_error error = {0};
+    struct playing p;
 
-    (void)state;
-    assert_non_null(mkdtemp(directory));
-    run(&c, fsdp_impl_engine(), directory, false);
-    assert_int_equal(record_clear(directory, &error), FSDP_OK);
-    assert_int_equal(rmdir(directory), 0); /* nothing else was there */
+    run(&p, fsdp_impl_engine(), false);
+    playing_close(&p); /* nothing else was there */
 }
 
 int main(void)

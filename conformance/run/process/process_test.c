@@ -5,11 +5,8 @@
 #include "run/process/orphans.h"
 #include "run/process/process.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,12 +26,11 @@ static uint32_t channels(void)
     return view.channels;
 }
 
-static void test_sockets(void **state)
+UNIT_TEST(test_sockets)
 {
     uint32_t before = channels();
     int two[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, two), 0);
     assert_int_equal(channels(), before + 2);
     close(two[0]);
@@ -51,7 +47,7 @@ static char *map(int fd, size_t bytes)
 }
 
 /* However many pieces it is mapped in. */
-static void test_files(void **state)
+UNIT_TEST(test_files)
 {
     uint32_t before = channels();
     int fd = memfd_create("process-test", MFD_CLOEXEC);
@@ -59,7 +55,6 @@ static void test_files(void **state)
     uint32_t shared;
     char *p;
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, 3 * PAGE), 0);
     assert_int_equal(channels(), before + 1);
@@ -81,23 +76,21 @@ static void test_files(void **state)
 }
 
 /* Nobody else can have it: the ranks were forked before. */
-static void test_pinned(void **state)
+UNIT_TEST(test_pinned)
 {
     uint32_t before = channels();
     char *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    (void)state;
     assert_ptr_not_equal(p, MAP_FAILED);
     assert_int_equal(channels(), before);
     munmap(p, PAGE);
 }
 
-static void test_lines(void **state)
+UNIT_TEST(test_lines)
 {
     struct process_file f;
 
-    (void)state;
     assert_true(process_shared_mapping(
         "7f00-7f01 rw-s 00001000 00:1a 42  /dev/shm/nccl-abc\n", &f));
     assert_int_equal(f.major, 0);
@@ -127,7 +120,7 @@ static void *map_private(size_t bytes)
 }
 
 /* What was touched and given back before is forgotten. */
-static void test_peak(void **state)
+UNIT_TEST(test_peak)
 {
     enum {
         BYTES = 64 << 20
@@ -136,7 +129,6 @@ static void test_peak(void **state)
     struct process_view after;
     char *p = map_private(BYTES);
 
-    (void)state;
     memset(p, 1, BYTES);
     munmap(p, BYTES);
     process_look(&before, PROCESS_ALL_WAYS);
@@ -151,7 +143,7 @@ static void test_peak(void **state)
 
 /* What a child holds counts when it has been waited for; and a grandchild that
  * was left behind is a child. */
-static void test_children(void **state)
+UNIT_TEST(test_children)
 {
     enum {
         BYTES = 64 << 20
@@ -161,7 +153,6 @@ static void test_children(void **state)
     char c;
     pid_t pid;
 
-    (void)state;
     orphans_adopt();
     assert_false(orphans_are_there());
     assert_int_equal(pipe(ready), 0);
@@ -190,7 +181,7 @@ static void test_children(void **state)
 
 /* Memory that is shared before a fork is a process's from the first look on:
  * what is touched before a measurement is no growth. */
-static void test_touched(void **state)
+UNIT_TEST(test_touched)
 {
     const size_t bytes = 8 << 20;
     const size_t more = 1 << 20; /* the kernel does not count exactly */
@@ -199,7 +190,6 @@ static void test_touched(void **state)
     struct process_view before;
     struct process_view after;
 
-    (void)state;
     assert_ptr_not_equal(p, MAP_FAILED);
     process_look(&before, PROCESS_ALL_WAYS);
     process_touch(p, bytes);

@@ -7,11 +7,8 @@
 
 #include <fsdp/status.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -118,47 +115,43 @@ static uint32_t seal_and_check(enum moment without, bool change, int *added,
     return n;
 }
 
-static void test_kept(void **state)
+UNIT_TEST(test_kept)
 {
     char text[512];
     int added;
 
-    (void)state;
     assert_int_equal(seal_and_check(NEVER, false, &added, text), 0);
     assert_int_equal(added, FSDP_OK);
     assert_string_equal(text, "");
     assert_int_equal(access(file, F_OK), 0);
 }
 
-static void test_changed(void **state)
+UNIT_TEST(test_changed)
 {
     char text[512];
     int added;
 
-    (void)state;
     assert_int_equal(seal_and_check(NEVER, true, &added, text), 1);
     assert_non_null(strstr(text, "the record of case was changed"));
     assert_int_not_equal(access(file, F_OK), 0);
 }
 
-static void test_not_sealed(void **state)
+UNIT_TEST(test_not_sealed)
 {
     char text[512];
     int added;
 
-    (void)state;
     assert_int_equal(seal_and_check(AT_ADD, false, &added, text), 0);
     assert_int_equal(added, FSDP_ERR_IO);
     assert_non_null(strstr(text, "cannot be sealed: Too many open files"));
     assert_int_not_equal(access(file, F_OK), 0);
 }
 
-static void test_not_looked_at(void **state)
+UNIT_TEST(test_not_looked_at)
 {
     char text[512];
     int added;
 
-    (void)state;
     assert_int_equal(seal_and_check(AT_CHECK, false, &added, text), 1);
     assert_int_equal(added, FSDP_OK);
     assert_non_null(strstr(text, "after the run: Too many open files"));

@@ -6,11 +6,8 @@
  */
 #include "run/witness/call_guard.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,22 +96,20 @@ static void check(const struct record_rank *out, const char *call,
     assert_non_null(strstr(out->change[0].what, what));
 }
 
-static void test_first_call(void **state)
+UNIT_TEST(test_first_call)
 {
     static struct record_rank out;
 
-    (void)state;
     run(&out, ignore_hangup, 0);
     check(&out, "zero_grad", 0, "handler of signal 1: another one");
     assert_null(strstr(out.change[0].what, "looked at last"));
     (void)signal(SIGHUP, SIG_DFL);
 }
 
-static void test_later_call(void **state)
+UNIT_TEST(test_later_call)
 {
     static struct record_rank out;
 
-    (void)state;
     run(&out, ignore_hangup, 3);
     check(&out, "destroy", CALLS - 1,
           "looked at last after zero_grad of step 0");
@@ -124,12 +119,11 @@ static void test_later_call(void **state)
           "looked at last after zero_grad of step 0");
 }
 
-static void test_what_is_always_asked(void **state)
+UNIT_TEST(test_what_is_always_asked)
 {
     static struct record_rank out;
     sigset_t before;
 
-    (void)state;
     run(&out, set_variable, 3);
     check(&out, "zero_grad", 3, "environment");
     run(&out, change_variable, 3);
@@ -141,11 +135,10 @@ static void test_what_is_always_asked(void **state)
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void test_nothing(void **state)
+UNIT_TEST(test_nothing)
 {
     static struct record_rank out;
 
-    (void)state;
     run(&out, ignore_hangup, CALLS);
     assert_int_equal(out.n_changes, 0);
 }
@@ -157,7 +150,7 @@ static int unguarded(struct fsdp_sharded *s)
 }
 
 /* All that follows `shard` in the engine is a function. */
-static void test_every_function(void **state)
+UNIT_TEST(test_every_function)
 {
     enum {
         FIRST = offsetof(struct fsdp_engine, shard) / sizeof(void *),
@@ -169,7 +162,6 @@ static void test_every_function(void **state)
         int (*function[ALL])(struct fsdp_sharded *);
     } u = {.engine = {0}};
 
-    (void)state;
     for (size_t i = FIRST; i < ALL; i++) {
         u.function[i] = one;
     }

@@ -3,15 +3,9 @@
  * meter_refusal_test.c - what leaves its allocation is refused, what ends with
  * it is not, and the words say which range it was and by how much.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/witness/meter.h"
 #include "run/witness/meter_refusal.h"
+#include "testing/unit_testing.h"
 
 #include <string.h>
 
@@ -63,13 +57,12 @@ static struct fsdp_op add(void *a, void *b, void *y, uint64_t bytes)
                             .out = {{y, bytes}}};
 }
 
-static void ranges_of_an_operator(void **state)
+UNIT_TEST(ranges_of_an_operator)
 {
     struct bench b;
     struct fsdp_op op = add(arena, arena + 192, arena + 128, 64);
     unsigned char elsewhere[4];
 
-    (void)state;
     make(&b);
     assert_int_equal(refusal_of_operator_ranges(&b.meter, false, &op), 0);
     op = add(arena + 256, arena, arena, 128); /* begins where another ends */
@@ -94,12 +87,11 @@ static void ranges_of_an_operator(void **state)
          "allocation");
 }
 
-static void ranges_of_a_copy(void **state)
+UNIT_TEST(ranges_of_a_copy)
 {
     struct bench b;
     unsigned char host[64] = {0};
 
-    (void)state;
     make(&b);
     assert_int_equal(
         refusal_of_copy_ranges(&b.meter, false, arena + 192, host, 64), 0);
@@ -110,7 +102,7 @@ static void ranges_of_a_copy(void **state)
          "copy of 64 bytes: 'from' ends 4 bytes beyond its allocation");
 }
 
-static void buffers_of_a_collective(void **state)
+UNIT_TEST(buffers_of_a_collective)
 {
     struct fsdp_collective c = {.size = sizeof(c),
                                 .kind = FSDP_ALL_GATHER,
@@ -122,7 +114,6 @@ static void buffers_of_a_collective(void **state)
                                 .out = arena};
     struct bench b;
 
-    (void)state;
     make(&b);
     assert_int_equal(refusal_of_collective(&b.meter, 4, &c), 0);
     c.n = 17;
@@ -147,12 +138,11 @@ static void buffers_of_a_collective(void **state)
     assert_int_equal(refusal_of_collective(&b.meter, 4, &c), 0);
 }
 
-static void what_a_device_refused(void **state)
+UNIT_TEST(what_a_device_refused)
 {
     struct fsdp_op op = add(arena, arena + 64, arena + 32, 64);
     struct bench b;
 
-    (void)state;
     make(&b);
     refusal_by_device(&b.meter, false, &op);
     said(&b, "device",

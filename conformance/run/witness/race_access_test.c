@@ -3,14 +3,8 @@
  * race_access_test.c - what touches which bytes: values, storage, streams that
  * come and go, parts of ranges, long runs.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/witness/race_testing.h"
+#include "testing/unit_testing.h"
 
 #include <stdlib.h>
 

@@ -3,14 +3,8 @@
  * race_flight_test.c - when collectives are given out, what they are behind,
  * and who is behind them: told as calls, asked for as positions.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/witness/race_testing.h"
+#include "testing/unit_testing.h"
 
 enum {
     STEP = 3

@@ -3,14 +3,8 @@
  * race_test.c - what orders accesses and what does not: streams, waits,
  * tickets, the host. Histories are told to the detector as calls.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/witness/race_testing.h"
+#include "testing/unit_testing.h"
 
 /* ---- What orders ------------------------------------------------------- */
 

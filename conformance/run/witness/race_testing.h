@@ -2,13 +2,12 @@
 /*
  * race_testing.h - what the detector's tests share: three streams, some
  * memory, and calls with ranges.
- *
- * Include after cmocka.h.
  */
 #ifndef FSDP_CTS_RACE_TESTING_H
 #define FSDP_CTS_RACE_TESTING_H
 
 #include "run/witness/race.h"
+#include "testing/unit_testing.h"
 
 enum {
     N = 64

@@ -3,15 +3,9 @@
  * scales_test.c - another process is weighed: what it holds, held for a moment,
  * and has in files is seen; what is shared or of a file is not counted.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/witness/rank_line.h"
 #include "run/witness/scales.h"
+#include "testing/unit_testing.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -169,77 +163,68 @@ static struct record_weight weigh_around(void (*what)(void))
     return weight;
 }
 
-static void test_held(void **state)
+UNIT_TEST(test_held)
 {
     struct record_weight w = weigh_around(hold);
 
-    (void)state;
     assert_in_range(w.rest, HELD, HELD + ROUGHLY);
     assert_in_range(w.peak, HELD - ROUGHLY, HELD + ROUGHLY);
     assert_int_equal(w.files, 0);
 }
 
-static void test_shared(void **state)
+UNIT_TEST(test_shared)
 {
     struct record_weight w = weigh_around(hold_shared);
 
-    (void)state;
     assert_in_range(w.rest, 0, ROUGHLY);
     assert_in_range(w.peak, 0, ROUGHLY);
 }
 
-static void test_moment(void **state)
+UNIT_TEST(test_moment)
 {
     struct record_weight w = weigh_around(hold_for_a_moment);
 
-    (void)state;
     assert_in_range(w.rest, 0, ROUGHLY);
     assert_in_range(w.peak, HELD - ROUGHLY, HELD + ROUGHLY);
 }
 
-static void test_file(void **state)
+UNIT_TEST(test_file)
 {
-    (void)state;
     assert_int_equal(weigh_around(keep_file).files, FILED + strlen("file"));
     /* What was there before any rank is none of theirs. */
     assert_int_equal(weigh_around(hold_shared).files, 0);
 }
 
-static void test_unlinked(void **state)
+UNIT_TEST(test_unlinked)
 {
-    (void)state;
     assert_int_equal(weigh_around(keep_unlinked).files, FILED);
 }
 
 /* What it had open before anything was weighed is none of its engine's. */
-static void test_inherited(void **state)
+UNIT_TEST(test_inherited)
 {
-    (void)state;
     keep_unlinked(); /* here, and so in the other process */
     assert_int_equal(weigh_around(hold_shared).files, 0);
 }
 
-static void test_mapped(void **state)
+UNIT_TEST(test_mapped)
 {
-    (void)state;
     assert_int_equal(weigh_around(map_unlinked).files, MAPPED);
 }
 
-static void test_names(void **state)
+UNIT_TEST(test_names)
 {
-    (void)state;
     assert_int_equal(weigh_around(name_files).files,
                      strlen("name") + strlen("link") + strlen("nowhere"));
     forget_names();
 }
 
 /* A peak is forgotten once, and not where it is of interest. */
-static void test_forgets_once(void **state)
+UNIT_TEST(test_forgets_once)
 {
     struct record_weight weight = {0};
     struct scales scales;
 
-    (void)state;
     scales_begin(&scales, NULL, &weight);
     assert_true(weigh(&scales, 0, getpid(), RANK_LINE_FORGET));
     assert_true(scales.of[0].forgot);
@@ -256,12 +241,11 @@ static void test_forgets_once(void **state)
 }
 
 /* A process that is not there, or a rank that has no place. */
-static void test_nobody(void **state)
+UNIT_TEST(test_nobody)
 {
     struct record_weight weight = {0};
     struct scales scales;
 
-    (void)state;
     scales_begin(&scales, NULL, &weight);
     assert_true(weigh(&scales, 0, 0x3fffffff, RANK_LINE_BEFORE));
     assert_int_equal(weight.weighed, 0);

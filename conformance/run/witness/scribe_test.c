@@ -4,16 +4,10 @@
  * more than a pipe holds, too; what was told cannot be told otherwise later;
  * and words without a meaning make no record.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/process/whole_io.h"
 #include "run/witness/rank_line.h"
 #include "run/witness/scribe.h"
+#include "testing/unit_testing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,11 +100,10 @@ static void expect_told(const struct scribe_told *told)
     assert_int_equal(told->of.mismatches, 1);
 }
 
-static void test_collectives(void **state)
+UNIT_TEST(test_collectives)
 {
     struct scribe s;
 
-    (void)state;
     assert_true(hear(tell_collectives, &s));
     assert_true(s.ended && !s.lost);
     assert_int_equal(s.r.n_sequences, 3); /* and the empty one */
@@ -131,11 +124,10 @@ static void tell_own(struct crossing *c)
     (void)crossing_end(c, &r, &error);
 }
 
-static void test_own_communicator(void **state)
+UNIT_TEST(test_own_communicator)
 {
     struct scribe s;
 
-    (void)state;
     assert_true(hear(tell_own, &s));
     assert_true(s.ended && !s.lost);
     assert_int_equal(s.told.own, 1);
@@ -167,11 +159,10 @@ static void tell_tensors(struct crossing *c)
     (void)crossing_end(c, &r, &error);
 }
 
-static void test_tensors(void **state)
+UNIT_TEST(test_tensors)
 {
     struct scribe s;
 
-    (void)state;
     assert_true(hear(tell_tensors, &s));
     assert_true(s.ended && !s.lost);
     assert_int_equal(s.r.n_tensors, 2);
@@ -201,11 +192,10 @@ static void tell_many(struct crossing *c)
     (void)crossing_end(c, &r, &error);
 }
 
-static void test_many(void **state)
+UNIT_TEST(test_many)
 {
     struct scribe s;
 
-    (void)state;
     assert_true(hear(tell_many, &s));
     assert_true(s.ended && !s.lost);
     assert_int_equal(s.r.n_tensors, MANY);
@@ -236,11 +226,10 @@ static void tell_lists(struct crossing *c)
     (void)crossing_end(c, &r, &error);
 }
 
-static void test_lists(void **state)
+UNIT_TEST(test_lists)
 {
     struct scribe s;
 
-    (void)state;
     assert_true(hear(tell_lists, &s));
     assert_true(s.ended && !s.lost);
     assert_int_equal(s.r.status, -7);
@@ -252,14 +241,13 @@ static void test_lists(void **state)
     scribe_release(&s);
 }
 
-static void test_written(void **state)
+UNIT_TEST(test_written)
 {
     char folder[] = "/tmp/scribe-test-XXXXXX";
     char file[64];
     struct fsdp_error error;
     struct scribe s;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     assert_true(hear(tell_collectives, &s));
     assert_true(scribe_write(&s, folder, 5, &error));
@@ -316,14 +304,13 @@ static void tell_twice(struct crossing *c)
                         2 * (uint32_t)(sizeof(end) + sizeof(r)));
 }
 
-static void test_senseless(void **state)
+UNIT_TEST(test_senseless)
 {
     static void (*const all[])(struct crossing * c) = {
         tell_unknown, tell_huge, tell_no_list, tell_twice};
     struct fsdp_error error;
     struct scribe s;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         (void)hear(all[i], &s);
         assert_true(s.lost);

@@ -4,14 +4,8 @@
  * parameter without elements, over four shards. Element i of parameter p is
  * 100 p + i + 1.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/witness/wire.h"
+#include "testing/unit_testing.h"
 
 #include <string.h>
 
@@ -97,18 +91,16 @@ static void check(uint32_t layout, uint32_t kind, const float *whole,
     wire_release(&w);
 }
 
-static void what_is_right(void **state)
+UNIT_TEST(what_is_right)
 {
-    (void)state;
     check(FSDP_LAYOUT_FLAT, FSDP_ALL_GATHER, flat, 16, 0, 0);
     check(FSDP_LAYOUT_PER_PARAMETER, FSDP_ALL_GATHER, rows, 24, 0, 0);
 }
 
-static void what_is_wrong(void **state)
+UNIT_TEST(what_is_wrong)
 {
     float x[24];
 
-    (void)state;
     memcpy(x, rows, sizeof(rows));
     x[14] = 1e-30f; /* behind the last row */
     x[11] = -0.0f;  /* in the place of a scalar */
@@ -146,14 +138,13 @@ static void look_frozen(uint32_t layout, uint32_t kind, const float *whole,
                                 .aside = w->aside});
 }
 
-static void what_is_frozen(void **state)
+UNIT_TEST(what_is_frozen)
 {
     static const float trained[20] = {1, 2,  3, 4, 201, 5, 6, 7, 8, 0,
                                       9, 10, 0, 0, 0,   0, 0, 0, 0, 0};
     float x[20];
     struct wire w;
 
-    (void)state;
     look_frozen(FSDP_LAYOUT_FLAT, FSDP_ALL_GATHER, flat, 16, &w);
     assert_int_equal(w.dirty + w.frozen + w.misplaced, 0);
     look_frozen(FSDP_LAYOUT_FLAT, FSDP_REDUCE_SCATTER, flat, 16, &w);
@@ -179,9 +170,8 @@ static void what_is_frozen(void **state)
 }
 
 /* A message of another size is another fault, and not looked into. */
-static void what_is_of_another_size(void **state)
+UNIT_TEST(what_is_of_another_size)
 {
-    (void)state;
     check(FSDP_LAYOUT_PER_PARAMETER, FSDP_ALL_GATHER, rows, 16, 0, 0);
     check(FSDP_LAYOUT_FLAT, FSDP_ALL_GATHER, rows, 24, 0, 0);
 }

@@ -5,14 +5,11 @@
  */
 #include "run/witness/witness.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
 enum {
     SHARDS = 3,
@@ -108,9 +105,8 @@ static void pass(uint32_t layout, uint32_t me, uint32_t times,
     wire_release(&wire);
 }
 
-static void what_is_lent_is_what_shards_are(void **state)
+UNIT_TEST(what_is_lent_is_what_shards_are)
 {
-    (void)state;
     for (uint32_t layout = 0; layout < 2; layout++) {
         for (uint32_t me = 0; me < SHARDS; me++) {
             struct record_rank r = {0};
@@ -137,11 +133,10 @@ static void what_is_lent_is_what_shards_are(void **state)
 
 /* What is left twice is added up by somebody else; what is frozen is not
  * left. */
-static void what_is_not_known_is_not_told(void **state)
+UNIT_TEST(what_is_not_known_is_not_told)
 {
     struct record_rank r = {0};
 
-    (void)state;
     pass(FSDP_LAYOUT_FLAT, 0, 2, &r);
     assert_int_equal(r.pass[0].lent_dtype, FSDP_DTYPE_F32);
     assert_int_equal(r.pass[0].left_dtype, FSDP_DTYPE_NONE);
@@ -157,11 +152,10 @@ static void what_is_not_known_is_not_told(void **state)
 }
 
 /* The same value elsewhere is worth something else, and +0 nothing. */
-static void a_place_counts(void **state)
+UNIT_TEST(a_place_counts)
 {
     const float x[3] = {1.0f, 0.0f, 1.0f};
 
-    (void)state;
     assert_true(record_digest_add(0, 7, x + 1, 1, 4) == 0);
     assert_true(record_digest_add(0, 7, x, 1, 4) !=
                 record_digest_add(0, 8, x, 1, 4));

@@ -6,16 +6,10 @@
  * what is stored after each step, what goes over the wire, and how much is
  * live.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/worker/engine_load.h"
 #include "run/worker/mixed_engine_testing.h"
 #include "run/worker/mixed_watch_testing.h"
+#include "testing/unit_testing.h"
 #include "world/world.h"
 
 #include <math.h>
@@ -350,12 +344,11 @@ static void train_case(const struct mixed_case *c)
     }
 }
 
-static void every_policy_trains_to_the_bit(void **state)
+UNIT_TEST(every_policy_trains_to_the_bit)
 {
     static const uint32_t extents[][2] = {
         {1, 1}, {1, 2}, {1, 3}, {2, 1}, {2, 2}};
 
-    (void)state;
     for (uint32_t k = 0; k < N_POLICIES * 5 * 2 * 3; k += stride.policies) {
         uint32_t i = k / 30;
         struct mixed_case c = {
@@ -370,9 +363,8 @@ static void every_policy_trains_to_the_bit(void **state)
     }
 }
 
-static void units_have_their_own(void **state)
+UNIT_TEST(units_have_their_own)
 {
-    (void)state;
     for (uint32_t k = 0; k < 8; k++) {
         struct mixed_case c = {
             .extent = {1 + k / 4, 2},
@@ -389,11 +381,10 @@ static void units_have_their_own(void **state)
 
 /* The step that found an infinity changes nothing, on no rank, and that after
  * it is the one that it would have been. */
-static void what_is_not_finite_is_skipped(void **state)
+UNIT_TEST(what_is_not_finite_is_skipped)
 {
     static const float scales[] = {1.0f, 256.0f};
 
-    (void)state;
     if (!claims("loss-scale")) {
         skip();
     }
@@ -414,11 +405,10 @@ static void what_is_not_finite_is_skipped(void **state)
 
 /* Before the fold, in the accumulate dtype, and behind it; 3 / 7 is rounded
  * once. */
-static void gradients_are_divided_twice(void **state)
+UNIT_TEST(gradients_are_divided_twice)
 {
     static const float factors[][2] = {{2, 0}, {4, 8}, {3, 7}};
 
-    (void)state;
     if (!claims("unit-factors")) {
         skip();
     }
@@ -437,9 +427,8 @@ static void gradients_are_divided_twice(void **state)
 }
 
 /* Betas, eps and momentum; groups cut through units, and one is empty. */
-static void groups_have_their_own_numbers(void **state)
+UNIT_TEST(groups_have_their_own_numbers)
 {
-    (void)state;
     if (!claims("groups-betas")) {
         skip();
     }

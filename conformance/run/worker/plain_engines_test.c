@@ -5,14 +5,8 @@
  * against earlier headers gives, whatever lies behind its structs. And what
  * ranks compare that use kit.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/worker/engine_load.h"
+#include "testing/unit_testing.h"
 
 #include <fsdp/kit.h>
 
@@ -103,13 +97,12 @@ static const struct fsdp_units whole = {
     .size = sizeof(whole), .n_units = 1, .unit_of_module = unit_of_module};
 
 /* What those claim that claim bf16; sums of float32 or of the wire's dtype. */
-static void dtypes_that_are_claimed(void **state)
+UNIT_TEST(dtypes_that_are_claimed)
 {
     static const uint32_t bf16[] = {FSDP_DTYPE_BF16};
     struct fsdp_units u = whole;
     struct fsdp_options o = plain;
 
-    (void)state;
     u.reduce_dtype = bf16;
     o.param_dtype = FSDP_DTYPE_F16;
     o.grad_dtype = o.accumulate_dtype = FSDP_DTYPE_BF16;
@@ -129,7 +122,7 @@ static void dtypes_that_are_claimed(void **state)
     }
 }
 
-static void other_dtypes_are_refused(void **state)
+UNIT_TEST(other_dtypes_are_refused)
 {
     static const uint32_t bf16[] = {FSDP_DTYPE_BF16};
     static const size_t of_options[] = {
@@ -150,7 +143,6 @@ static void other_dtypes_are_refused(void **state)
         offsetof(struct fsdp_units, sum_dtype)};
     const uint32_t *const own = bf16;
 
-    (void)state;
     for (size_t e = N_CLAIM_BF16; e < N_ENGINES; e++) {
         assert_int_equal(offer(engines[e], &plain, &whole), FSDP_OK);
         for (size_t i = 0; i < sizeof(of_options) / sizeof(*of_options); i++) {
@@ -172,12 +164,11 @@ static void other_dtypes_are_refused(void **state)
     }
 }
 
-static void what_is_behind_a_struct_is_not_read(void **state)
+UNIT_TEST(what_is_behind_a_struct_is_not_read)
 {
     struct fsdp_options o = plain;
     struct fsdp_units u = whole;
 
-    (void)state;
     memset((char *)&o + offsetof(struct fsdp_options, grad_dtype), 0x55,
            sizeof(o) - offsetof(struct fsdp_options, grad_dtype));
     memset((char *)&u + OLD_UNITS, 0x55, sizeof(u) - OLD_UNITS);
@@ -209,7 +200,7 @@ static uint64_t told(const struct fsdp_options *o, const struct fsdp_units *u)
     return out;
 }
 
-static void what_ranks_agree_on(void **state)
+UNIT_TEST(what_ranks_agree_on)
 {
     static const uint32_t zero[] = {0};
     static const uint32_t two[] = {2};
@@ -218,7 +209,6 @@ static void what_ranks_agree_on(void **state)
     struct fsdp_units u = whole;
     const uint64_t same = told(&plain, &whole);
 
-    (void)state;
     memset(&o, 0x55, sizeof(o)); /* padding, and behind an earlier struct */
     o.layout = o.fold = o.keep_root = o.optimizer = o.n_groups = 0;
     o.reshard_after_forward = 1;

@@ -8,11 +8,8 @@
 #include "run/process/rank_paths.h"
 #include "run/worker/rank_limits.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -245,9 +242,8 @@ static const struct {
     {"socket(", open_socket},
 };
 
-static void what_speaks_to_others_is_refused_and_noted(void **state)
+UNIT_TEST(what_speaks_to_others_is_refused_and_noted)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(noted) / sizeof(noted[0]); i++) {
         struct notary_notes notes;
 
@@ -283,12 +279,11 @@ static long write_here(void)
     return open(file, O_WRONLY | O_TRUNC | O_CLOEXEC);
 }
 
-static void what_speaks_to_nobody_is_left(void **state)
+UNIT_TEST(what_speaks_to_nobody_is_left)
 {
     static long (*const attempts[])(void) = {use_a_pipe, signal_itself,
                                              ask_for_itself, write_here};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++) {
         struct notary_notes notes;
 
@@ -349,9 +344,8 @@ static long (*const quiet[])(void) = {
 #endif
 };
 
-static void rights_owners_and_times_stay(void **state)
+UNIT_TEST(rights_owners_and_times_stay)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++) {
         const int without = try_without(quiet[i]);
         struct notary_notes notes;
@@ -373,12 +367,11 @@ static long cut_elsewhere(void)
 }
 
 /* By Landlock, or where it does not ask by the filter. */
-static void nothing_elsewhere_is_cut(void **state)
+UNIT_TEST(nothing_elsewhere_is_cut)
 {
     struct notary_notes notes;
     int fd;
 
-    (void)state;
     snprintf(elsewhere, sizeof(elsewhere), "/tmp/rank-limits-else-XXXXXX");
     fd = mkstemp(elsewhere);
     assert_true(fd >= 0);
@@ -399,25 +392,23 @@ static long ask_parent_by_paths_alone(void)
                : 0;
 }
 
-static void signals_stay_within_where_the_kernel_says_so(void **state)
+UNIT_TEST(signals_stay_within_where_the_kernel_says_so)
 {
     const long version = syscall(SYS_landlock_create_ruleset, NULL, (size_t)0,
                                  LANDLOCK_CREATE_RULESET_VERSION);
 
-    (void)state;
     assert_int_equal(try_without(ask_parent_by_paths_alone),
                      version >= 6 ? REFUSED : DONE);
 }
 
 /* ---- The notary -------------------------------------------------------- */
 
-static void a_notary_that_has_died_says_so(void **state)
+UNIT_TEST(a_notary_that_has_died_says_so)
 {
     struct notary_notes notes;
     struct notary n;
     const char *why = NULL;
 
-    (void)state;
     assert_true(notary_start(&n, &(struct notary_task){.record = NULL}));
     assert_int_equal(kill(n.pid, SIGKILL), 0);
     assert_false(notary_stop(&n, &notes, &why));
@@ -429,14 +420,13 @@ static void a_notary_that_has_died_says_so(void **state)
 }
 
 /* Of another world's ranks: nothing of the first's is said once more. */
-static void a_notary_goes_on(void **state)
+UNIT_TEST(a_notary_goes_on)
 {
     const struct notary_task task = {.record = NULL};
     struct notary_notes notes;
     struct notary n;
     const char *why = NULL;
 
-    (void)state;
     assert_true(notary_start(&n, &task));
     assert_int_equal(try_beside(&n, 2, ask_parent), REFUSED);
     assert_true(notary_report(&n, &notes, &why));
@@ -454,12 +444,11 @@ static void a_notary_goes_on(void **state)
     assert_false(notary_report(&n, &notes, &why));
 }
 
-static void calls_of_other_programs_have_no_names(void **state)
+UNIT_TEST(calls_of_other_programs_have_no_names)
 {
     const uint64_t argument[6] = {1, 2, 3, 4, 5, 6};
     char text[128];
 
-    (void)state;
     rank_calls_describe(AUDIT_ARCH_I386, SYS_socket, argument, text,
                         sizeof(text));
     assert_non_null(strstr(text, "another kind of program"));

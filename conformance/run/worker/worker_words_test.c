@@ -3,15 +3,9 @@
  * worker_words_test.c - a worker waits until it is heard, also where a rank has
  * left it no descriptors and where signals come; and not for nobody.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/worker/worker.h"
 #include "run/worker/worker_words.h"
+#include "testing/unit_testing.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -95,16 +89,14 @@ static int heard(const char *said, size_t n, void (*before)(void))
 
 static const char words[] = {WORKER_SUSPENDED, WORKER_GO_ON, WORKER_HEARD};
 
-static void test_heard(void **state)
+UNIT_TEST(test_heard)
 {
-    (void)state;
     assert_int_equal(heard(words, 3, no_descriptors), FSDP_OK);
     assert_int_equal(heard(words, 3, signals), FSDP_OK);
 }
 
-static void test_nobody(void **state)
+UNIT_TEST(test_nobody)
 {
-    (void)state;
     assert_int_equal(heard(words, 2, no_descriptors), FSDP_ERR_ABORTED);
     assert_int_equal(heard(words, 0, no_descriptors), FSDP_ERR_ABORTED);
 }

@@ -3,25 +3,18 @@
  * bench_cluster_test.c - a ring's line through two sizes. The file is read by
  * `plan` in bench_test.sh.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/bench/bench_cluster.h"
 
 #include <math.h>
 
 /* Four ranks: three quarters of the bytes cross a link. */
-static void a_line_through_two_sizes(void **state)
+UNIT_TEST(a_line_through_two_sizes)
 {
     const double bytes[2] = {1e4, 1e6};
     double seconds[2];
     struct bench_machines found = {.ranks = 4};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         seconds[i] = 2e-5 + 0.75 * bytes[i] / 1e9;
     }

@@ -3,13 +3,7 @@
  * bench_count_test.c - what stands around a device counts, and takes times
  * around what it hands on: only if somebody wants them, and in the same stream.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/bench/bench_count.h"
 #include "tools/bench/shares.h"
 
@@ -109,9 +103,8 @@ static int gather(void)
     return env.comm->run(env.comm->self, NULL, &c);
 }
 
-static void nobody_wants_times(void **state)
+UNIT_TEST(nobody_wants_times)
 {
-    (void)state;
     assert_int_equal(run(FSDP_OP_GEMM, NULL), FSDP_OK);
     assert_int_equal(copy(), FSDP_OK);
     assert_int_equal(gather(), FSDP_OK);
@@ -119,7 +112,7 @@ static void nobody_wants_times(void **state)
     assert_int_equal(ticks.now, 170); /* no time was taken */
 }
 
-static void times_lie_around_what_runs(void **state)
+UNIT_TEST(times_lie_around_what_runs)
 {
     static const uint32_t share[] = {SHARE_GEMM, SHARE_ATTENTION, SHARE_REST,
                                      SHARE_REST, SHARE_COMMUNICATION};
@@ -127,7 +120,6 @@ static void times_lie_around_what_runs(void **state)
     struct fsdp_stream *stream = (struct fsdp_stream *)(void *)&count;
     struct bench_span span[5];
 
-    (void)state;
     count.span = span;
     count.room = 5;
     assert_int_equal(run(FSDP_OP_GEMM_GRAD, stream), FSDP_OK);
@@ -146,11 +138,10 @@ static void times_lie_around_what_runs(void **state)
     }
 }
 
-static void more_than_there_is_room_for(void **state)
+UNIT_TEST(more_than_there_is_room_for)
 {
     struct bench_span span[1];
 
-    (void)state;
     count.span = span;
     count.room = 1;
     assert_int_equal(gather(), FSDP_OK);
@@ -159,11 +150,10 @@ static void more_than_there_is_room_for(void **state)
     assert_int_equal(count.n_spans, 1);
 }
 
-static void what_fails_is_handed_on(void **state)
+UNIT_TEST(what_fails_is_handed_on)
 {
     struct bench_span span[3];
 
-    (void)state;
     count.span = span;
     count.room = 3;
     ticks.status = FSDP_ERR_DEVICE;
@@ -193,13 +183,12 @@ static void count_more(void *self)
 }
 
 /* Whoever looks at the driver looks when there is more than ever. */
-static void memory_is_counted_at_its_peak(void **state)
+UNIT_TEST(memory_is_counted_at_its_peak)
 {
     const struct fsdp_device *d = env.device;
     void *p[3];
     int grew = 0;
 
-    (void)state;
     device.alloc = clock_alloc;
     device.free = clock_free;
     count.more = count_more;
@@ -219,9 +208,8 @@ static void memory_is_counted_at_its_peak(void **state)
     assert_int_equal(count.peak, (3 << 20) + 100);
 }
 
-static void a_device_may_have_no_clock(void **state)
+UNIT_TEST(a_device_may_have_no_clock)
 {
-    (void)state;
     assert_true(bench_count_times(&device));
     device.stamp = NULL;
     assert_false(bench_count_times(&device));

@@ -3,13 +3,7 @@
  * bench_initial_test.c - a large model's values are its first ones, repeated,
  * whichever slice is asked for; a small one's are its own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/bench/bench_initial.h"
 
 #include <fsdp/status.h>
@@ -49,19 +43,18 @@ static struct fsdp_model a_model(const uint64_t (*shape)[FSDP_MAX_DIMS])
                                .initial = values};
 }
 
-static void a_small_model_stays_as_it_is(void **state)
+UNIT_TEST(a_small_model_stays_as_it_is)
 {
     struct fsdp_model m = a_model(small);
     struct bench_initial *x = NULL;
 
-    (void)state;
     assert_int_equal(bench_initial_open(&m, &x), FSDP_OK);
     assert_null(x);
     assert_true(m.initial == values);
     bench_initial_close(x);
 }
 
-static void the_first_values_come_again(void **state)
+UNIT_TEST(the_first_values_come_again)
 {
     static const uint64_t at[] = {0, N - 3, N, 5 * (uint64_t)N - 1,
                                   8192 * (uint64_t)8192 - 7};
@@ -69,7 +62,6 @@ static void the_first_values_come_again(void **state)
     struct bench_initial *x = NULL;
     float got[7];
 
-    (void)state;
     assert_int_equal(bench_initial_open(&m, &x), FSDP_OK);
     assert_non_null(x);
     calls = 0;

@@ -7,20 +7,15 @@
 #include "tools/bench/bench_report.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "testing/unit_testing.h"
 
-static void quantiles_lie_between_samples(void **state)
+UNIT_TEST(quantiles_lie_between_samples)
 {
     static const double sample[] = {5.0, 1.0, 3.0, 2.0, 4.0};
 
-    (void)state;
     assert_float_equal(bench_quantile(sample, 5, 0.0), 1.0, 0.0);
     assert_float_equal(bench_quantile(sample, 5, 0.5), 3.0, 0.0);
     assert_float_equal(bench_quantile(sample, 5, 1.0), 5.0, 0.0);
@@ -30,13 +25,12 @@ static void quantiles_lie_between_samples(void **state)
 }
 
 /* Of pairs: the medians' own ratio would be 1. */
-static void a_ratio_is_the_median_of_pairs(void **state)
+UNIT_TEST(a_ratio_is_the_median_of_pairs)
 {
     static const double own[] = {2.0, 1.0, 3.0};
     static const double base[] = {1.0, 2.0, 1.5};
     struct bench_report report = {.samples = 3};
 
-    (void)state;
     bench_add(&report, "a", "GB/s", own, 3, base, "b");
     bench_add(&report, "b", "us", own, 3, NULL, NULL);
     bench_add(&report, "c", "MiB", own, 3, NULL, NULL);
@@ -50,11 +44,10 @@ static void a_ratio_is_the_median_of_pairs(void **state)
     assert_int_equal(report.n, 0);
 }
 
-static void a_filter_is_a_part_of_a_name(void **state)
+UNIT_TEST(a_filter_is_a_part_of_a_name)
 {
     struct bench_report report = {.filter = NULL};
 
-    (void)state;
     assert_true(bench_wants(&report, "step.gpt"));
     report.filter = "gpt";
     assert_true(bench_wants(&report, "step.gpt"));
@@ -67,12 +60,11 @@ static void a_filter_is_a_part_of_a_name(void **state)
     assert_false(bench_wants(&report, "gpu.gpt-largest"));
 }
 
-static void the_first_failure_is_told(void **state)
+UNIT_TEST(the_first_failure_is_told)
 {
     struct bench_plan plan = {.error = {.message = "nobody's"}};
     struct bench_failure failure = {0};
 
-    (void)state;
     bench_failed(&plan, &failure, FSDP_OK);
     assert_int_equal(bench_first_failure(&plan, &failure), FSDP_OK);
     snprintf(plan.error.message, sizeof(plan.error.message), "one");
@@ -85,12 +77,11 @@ static void the_first_failure_is_told(void **state)
     assert_string_equal(plan.error.message, "one");
 }
 
-static void what_cannot_be_written_is_an_error(void **state)
+UNIT_TEST(what_cannot_be_written_is_an_error)
 {
     struct bench_report report = {.n = 0};
     struct fsdp_error error = {0};
 
-    (void)state;
     assert_int_equal(bench_write(&report, NULL, "c", &error), FSDP_OK);
     assert_int_equal(bench_write(&report, "/no/such/folder", "c", &error),
                      FSDP_ERR_IO);

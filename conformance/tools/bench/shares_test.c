@@ -4,13 +4,7 @@
  * the other side of the comparison (tools/adapters/pytorch_shares.py) reads
  * too, and what JSON cannot say.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/bench/shares.h"
 
 #include <jansson.h>
@@ -82,13 +76,12 @@ static void check(const json_t *c)
                        wanted(want, share_name_communication), 0.0);
 }
 
-static void the_shared_cases(void **state)
+UNIT_TEST(the_shared_cases)
 {
     json_t *all = json_load_file(FIXTURES_DIR "/shares/spans.json", 0, NULL);
     size_t i;
     const json_t *c;
 
-    (void)state;
     assert_true(json_array_size(all) >= 17);
     json_array_foreach(all, i, c)
     {
@@ -97,12 +90,11 @@ static void the_shared_cases(void **state)
     json_decref(all);
 }
 
-static void times_that_are_none(void **state)
+UNIT_TEST(times_that_are_none)
 {
     static const double bad[] = {NAN, INFINITY, -INFINITY};
     struct shares out;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct share_span begins = {bad[i], 4.0, SHARE_GEMM};
         struct share_span ends = {1.0, bad[i], SHARE_GEMM};
@@ -118,11 +110,10 @@ static void times_that_are_none(void **state)
     }
 }
 
-static void operators_have_a_class(void **state)
+UNIT_TEST(operators_have_a_class)
 {
     uint32_t n[N_SHARES] = {0};
 
-    (void)state;
     for (uint32_t kind = 0; kind < FSDP_N_OPS; kind++) {
         uint32_t share = share_of_operator(kind);
         assert_true(share < SHARE_COMMUNICATION);

@@ -3,14 +3,8 @@
  * own_judge_test.c - kept records of a small model (fixtures/check) judged
  * without PyTorch: as they are, damaged, and with the traces of faults.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_internal.h"
+#include "testing/unit_testing.h"
 #include "tools/check/own_judge.h"
 #include "tools/check/own_walk.h"
 
@@ -82,12 +76,11 @@ static struct own_tensor *tensor_of(struct own_record *r, const char *stage,
     abort(); /* it does not come here */
 }
 
-static void kept_records_are_right(void **state)
+UNIT_TEST(kept_records_are_right)
 {
     static const char *const kept[] = {"mlp", "fsdp1", "deepspeed-zero3",
                                        "deepspeed-zero1"};
 
-    (void)state;
     for (size_t k = 0; k < sizeof(kept) / sizeof(kept[0]); k++) {
         struct scene x;
 
@@ -106,12 +99,11 @@ static void kept_records_are_right(void **state)
 }
 
 /* All that say anything of the kept models notice a damage. */
-static void each_check_can_fail(void **state)
+UNIT_TEST(each_check_can_fail)
 {
     static const char *const kept[] = {"mlp", "frozen", "fsdp1", "evaluated"};
     bool proved[64] = {false};
 
-    (void)state;
     for (size_t k = 0; k < 4; k++) {
         struct scene x;
 
@@ -129,11 +121,10 @@ static void each_check_can_fail(void **state)
     }
 }
 
-static void a_damage_is_repaired(void **state)
+UNIT_TEST(a_damage_is_repaired)
 {
     struct scene x;
 
-    (void)state;
     read_kept(&x, "mlp");
     assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
     own_result_release(&x.r);
@@ -143,12 +134,11 @@ static void a_damage_is_repaired(void **state)
 }
 
 /* The record of a unit that divides by 1 in place of 2; what is not reduced. */
-static void wrong_divisor(void **state)
+UNIT_TEST(wrong_divisor)
 {
     struct own_tensor *got;
     struct scene x;
 
-    (void)state;
     read_kept(&x, "divisor");
     expect_first(&x, "own.reduced", "it is that times 2");
     read_kept(&x, "mlp");
@@ -158,12 +148,11 @@ static void wrong_divisor(void **state)
     expect_first(&x, "own.reduced", "which is this rank's own gradient");
 }
 
-static void a_local_gradient_is_named(void **state)
+UNIT_TEST(a_local_gradient_is_named)
 {
     struct scene x;
     struct own_tensor *t;
 
-    (void)state;
     read_kept(&x, "mlp");
     t = tensor_of(&x.s.rank[1], "local-gradient", 2, 0);
     t->value[3] ^= 1;
@@ -179,35 +168,32 @@ static void a_local_gradient_is_named(void **state)
 }
 
 /* Only the digest differs: at an element whose bits are not recorded. */
-static void a_digest_is_enough(void **state)
+UNIT_TEST(a_digest_is_enough)
 {
     struct scene x;
     struct own_tensor *t;
 
-    (void)state;
     read_kept(&x, "mlp");
     t = tensor_of(&x.s.rank[0], "reduced", 1, 0);
     t->digest[5] = t->digest[5] == '0' ? '1' : '0';
     expect_first(&x, "own.reduced", "digest");
 }
 
-static void nan_is_no_loss(void **state)
+UNIT_TEST(nan_is_no_loss)
 {
     const uint32_t bits = 0x7fc00000;
     struct scene x;
 
-    (void)state;
     read_kept(&x, "mlp");
     memcpy(&x.s.rank[0].pass[0].loss, &bits, sizeof(bits));
     memcpy(&x.s.unsharded.pass[0].loss, &bits, sizeof(bits));
     expect_first(&x, "own.loss", "nan");
 }
 
-static void a_missing_reduction(void **state)
+UNIT_TEST(a_missing_reduction)
 {
     struct scene x;
 
-    (void)state;
     read_kept(&x, "mlp");
     for (uint32_t r = 0; r < 2; r++) {
         struct own_record *rank = &x.s.rank[r];
@@ -225,11 +211,10 @@ static void a_missing_reduction(void **state)
     expect_first(&x, "own.reductions", "their synchronization is off");
 }
 
-static void a_gather_too_many(void **state)
+UNIT_TEST(a_gather_too_many)
 {
     struct scene x;
 
-    (void)state;
     read_kept(&x, "mlp");
     for (uint32_t i = 0; i < x.s.unsharded.n_events; i++) {
         struct own_event *e = &x.s.unsharded.event[i];
@@ -274,7 +259,7 @@ static struct own_event *find_event(struct own_record *r, uint32_t step,
 
 /* An evaluation in the optimizer's step leaves the root whole, and the next
  * pass does not gather it, or does; nothing else is gathered twice or never. */
-static void an_evaluation_may_keep_the_root(void **state)
+UNIT_TEST(an_evaluation_may_keep_the_root)
 {
     static const struct {
         uint32_t step, microbatch;
@@ -288,7 +273,6 @@ static void an_evaluation_may_keep_the_root(void **state)
     };
     struct scene x;
 
-    (void)state;
     read_kept(&x, "evaluated");
     assert_null(find_event(&x.s.rank[0], 1, 0, OWN_ALL_GATHER, 0));
     for (uint32_t r = 0; r < 2; r++) { /* a forward's end that nobody counts */
@@ -326,7 +310,7 @@ static uint64_t reduced_by_rank_1(const struct scene *x, uint32_t unit)
 
 /* Rank 1 has no gradient of the unit's first parameter: it reduces that much
  * less, but for a unit that fills up with zeros what is trained. */
-static void what_has_no_gradient_may_be_filled(void **state)
+UNIT_TEST(what_has_no_gradient_may_be_filled)
 {
     const uint32_t unit = 1;
     struct own_tensor *from;
@@ -335,7 +319,6 @@ static void what_has_no_gradient_may_be_filled(void **state)
     uint64_t all;
     uint32_t p;
 
-    (void)state;
     read_kept(&x, "mlp");
     p = x.s.rank[0].unit[unit].parameter[0];
     all = reduced_by_rank_1(&x, unit);
@@ -357,11 +340,10 @@ static void what_has_no_gradient_may_be_filled(void **state)
 }
 
 /* Of FSDP1: what pads parameters that a rank keeps as tensors of their own. */
-static void a_flat_unit_is_padded(void **state)
+UNIT_TEST(a_flat_unit_is_padded)
 {
     struct scene x;
 
-    (void)state;
     read_kept(&x, "fsdp1");
     for (uint32_t r = 0; r < 2; r++) {
         (void)snprintf(x.s.rank[r].wrapper, sizeof(x.s.rank[r].wrapper),
@@ -370,22 +352,20 @@ static void a_flat_unit_is_padded(void **state)
     expect_first(&x, "own.wire", "elements");
 }
 
-static void a_parameter_outside_of_flat_units(void **state)
+UNIT_TEST(a_parameter_outside_of_flat_units)
 {
     struct scene x;
 
-    (void)state;
     read_kept(&x, "fsdp1");
     x.s.rank[0].unit[0].n_parameters = x.s.rank[1].unit[0].n_parameters = 0;
     expect_first(&x, "own.layout", "no FullyShardedDataParallel is around it");
 }
 
 /* DeepSpeed has parts, and no units. */
-static void zero_has_parts(void **state)
+UNIT_TEST(zero_has_parts)
 {
     static const char *const kept[] = {"deepspeed-zero3", "deepspeed-zero2"};
 
-    (void)state;
     for (size_t k = 0; k < 2; k++) {
         struct scene x;
 
@@ -403,9 +383,8 @@ static void zero_has_parts(void **state)
     }
 }
 
-static void places_are_those_of_python(void **state)
+UNIT_TEST(places_are_those_of_python)
 {
-    (void)state;
     assert_int_equal(own_places(5), 5);
     assert_int_equal(own_places(33), 32);
     assert_int_equal(own_place(33, 31), 32);

@@ -3,14 +3,8 @@
  * own_record_test.c - the strict reader: a kept record (fixtures/check) with
  * one change in its text.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_internal.h"
+#include "testing/unit_testing.h"
 #include "tools/check/own_record.h"
 
 #include <stdio.h>
@@ -49,7 +43,7 @@ static int read_changed(const char *from, const char *to)
     return status;
 }
 
-static void the_reader_is_strict(void **state)
+UNIT_TEST(the_reader_is_strict)
 {
     static const char *const change[][2] = {
         {"\"version\": 1", "\"version\": 2"},
@@ -70,7 +64,6 @@ static void the_reader_is_strict(void **state)
         {"\"role\"", "\"roll\""},
     };
 
-    (void)state;
     assert_int_equal(read_changed("\"version\": 1", "\"version\": 1"), FSDP_OK);
     assert_int_equal(
         read_changed("\"pieces\":", "\"filled\": [1], \"pieces\":"), FSDP_OK);

@@ -4,15 +4,9 @@
  * of the manifest; and numbers that were worked out by hand where the oracle
  * has none: other dtypes, the wire, worlds that nobody runs.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "cases/case_model.h"
 #include "models/text.h"
+#include "testing/unit_testing.h"
 #include "tools/plan/plan_testing.h"
 
 #include <string.h>
@@ -109,13 +103,12 @@ static void compare(const char *id, const struct plan_bytes *b,
     assert_memory_equal(kinds, b->collectives, sizeof(kinds));
 }
 
-static void every_case_of_the_manifest(void **state)
+UNIT_TEST(every_case_of_the_manifest)
 {
     struct case_list list;
     struct fsdp_error error = {0};
     struct text text;
 
-    (void)state;
     assert_int_equal(manifest_make(&list, &error), FSDP_OK);
     assert_int_equal(text_load(NULL, &text, &error), FSDP_OK);
     for (uint32_t i = 0; i < list.n; i++) {
@@ -147,14 +140,13 @@ static void every_case_of_the_manifest(void **state)
 
 /* The miniature, K = 4: a peak of M/K + the largest unit, and exercise 16.5.1.
  */
-static void the_wire(void **state)
+UNIT_TEST(the_wire)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
     struct plan_bytes b;
     struct plan_ask ask;
 
-    (void)state;
     testing_mlp(&t);
     ask = ask_for(&t, &c);
     b = count(&ask);
@@ -190,14 +182,13 @@ static void the_wire(void **state)
 /* One unit of 8 elements over 2 ranks. Parameters in 16 bits, sums in
  * float32: at the backward a shard (16), a copy (16), the sum (32) and the
  * gradient that joins it (16); then the sum and its shard (48). */
-static void other_dtypes(void **state)
+UNIT_TEST(other_dtypes)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 2, 1);
     struct plan_bytes b;
     struct plan_ask ask;
 
-    (void)state;
     testing_model(&t, "-0", "1:8", "F1 f1 B1 b1", "F1 f1");
     ask = ask_for(&t, &c);
     ask.c.precision = CASE_BF16;
@@ -225,7 +216,7 @@ static void other_dtypes(void **state)
 /* One unit of 8 elements over 2 ranks under ADAMW: a shard is 16 bytes, and has
  * two windows and one reduction. Shard and states are apart in two of the
  * three, and the shard goes where they are, and back, for a step. */
-static void the_host(void **state)
+UNIT_TEST(the_host)
 {
     static const struct {
         uint32_t offload;
@@ -237,7 +228,6 @@ static void the_host(void **state)
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 2, 1);
 
-    (void)state;
     c.optimizer = FSDP_OPTIMIZER_ADAMW;
     testing_model(&t, "-0", "1:8", "F1 f1 B1 b1", "F1 f1");
     for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -256,7 +246,7 @@ static void the_host(void **state)
 }
 
 /* 65536 ranks, ten elements each: in no time, as all of them are alike. */
-static void a_large_world(void **state)
+UNIT_TEST(a_large_world)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, EXPECT_MAX_RANKS, 1);
@@ -264,7 +254,6 @@ static void a_large_world(void **state)
     struct plan_bytes b;
     struct plan_ask ask;
 
-    (void)state;
     testing_model(&t, "-0", "1:655352", "F1 f1 B1 b1", "F1 f1");
     ask = ask_for(&t, &c);
     b = count(&ask);
@@ -277,7 +266,7 @@ static void a_large_world(void **state)
     assert_non_null(strstr(error.message, "3 replicas"));
 }
 
-static void what_cannot_be_counted(void **state)
+UNIT_TEST(what_cannot_be_counted)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_FULL_SHARD, 4, 1);
@@ -285,7 +274,6 @@ static void what_cannot_be_counted(void **state)
     struct plan_bytes b;
     struct plan_ask ask;
 
-    (void)state;
     testing_mlp(&t);
     ask = ask_for(&t, &c);
     t.shape[0][0] = (uint64_t)1 << 53;

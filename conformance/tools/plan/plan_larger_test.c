@@ -7,15 +7,9 @@
  * Somewhat below what plan counts a rank says what there is no room for.
  * ENGINE MIB RANKS SLACK in place of the small models': prints what it does.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "checkpoint/folder_erase.h"
 #include "run/worker/engine_load.h"
+#include "testing/unit_testing.h"
 #include "tools/plan/plan_equal.h"
 #include "tools/plan/plan_limit_testing.h"
 

@@ -2,13 +2,8 @@
 /*
  * plan_limit_testing.c - ranks under a limit of data, and a step in them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "plan_limit_testing.h"
+#include "testing/unit_testing.h"
 
 #include "world/world.h"
 

@@ -4,14 +4,8 @@
  * under which the ranks of a real run pass, less that of a model of four
  * elements, is what plan counts; within 1 % or a MiB.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "run/worker/engine_load.h"
+#include "testing/unit_testing.h"
 #include "tools/plan/plan_equal.h"
 #include "tools/plan/plan_limit_testing.h"
 

@@ -4,13 +4,7 @@
  * parameters as is published of them; descriptions are read strictly, and
  * refused with a sentence where they make no model.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/plan/plan_bytes.h"
 #include "tools/plan/plan_model.h"
 #include "tools/plan/presets.h"
@@ -32,7 +26,7 @@ static uint64_t elements_of(const struct plan_model *m, uint32_t unit)
     return n;
 }
 
-static void published_counts(void **state)
+UNIT_TEST(published_counts)
 {
     static const struct {
         const char *name;
@@ -55,7 +49,6 @@ static void published_counts(void **state)
     };
     size_t n = 0;
 
-    (void)state;
     while (preset_models[n].name) {
         n++;
     }
@@ -79,7 +72,7 @@ static void published_counts(void **state)
 
 /* What is counted as work is what is published as such: of Llama 3 8B six
  * operations a parameter in forward and backward, the embedding none. */
-static void published_work(void **state)
+UNIT_TEST(published_work)
 {
     struct plan_model m;
     struct run_case c;
@@ -87,7 +80,6 @@ static void published_work(void **state)
     double flops = 0.0;
     double wide = 0.0;
 
-    (void)state;
     assert_int_equal(plan_model_open("llama3-8b", &c, &is_record, &m, NULL),
                      FSDP_OK);
     for (uint32_t i = 0; i < m.model.n_modules; i++) {
@@ -100,14 +92,13 @@ static void published_work(void **state)
     plan_model_release(&m);
 }
 
-static void other_units(void **state)
+UNIT_TEST(other_units)
 {
     struct plan_model m;
     struct run_case c;
     struct wrap_units units;
     bool is_record;
 
-    (void)state;
     assert_int_equal(plan_model_open("gpt2", &c, &is_record, &m, NULL),
                      FSDP_OK);
     assert_int_equal(plan_units(&m, 4, &units), FSDP_OK);
@@ -150,12 +141,11 @@ static int parse(const char *text, struct plan_model *m,
     return plan_model_of_text(text, strlen(text), "file", m, error);
 }
 
-static void what_a_description_says(void **state)
+UNIT_TEST(what_a_description_says)
 {
     struct plan_model m;
     struct fsdp_error error;
 
-    (void)state;
     assert_int_equal(parse(MODEL("2", MODULE("a{i}.b", "3,5"), ""), &m, &error),
                      FSDP_OK);
     assert_int_equal(m.model.n_modules, 3);
@@ -179,13 +169,12 @@ static void what_a_description_says(void **state)
 
 /* Units that nest: the root's other modules follow a unit of a later number,
  * and the last module is of an earlier one. */
-static void units_that_nest(void **state)
+UNIT_TEST(units_that_nest)
 {
     struct plan_model m;
     struct wrap_units units;
     struct fsdp_error error;
 
-    (void)state;
     assert_int_equal(
         parse(MODEL("1",
                     MODULE("a", "3") "," MODULE("a.b", "3") "," MODULE(
@@ -205,7 +194,7 @@ static void units_that_nest(void **state)
 
 /* 2^55 bytes in 65536 replicas: what a ring sends is no product that does not
  * fit 64 bits; and what is no whole number of bytes is rounded up. */
-static void a_large_all_reduce(void **state)
+UNIT_TEST(a_large_all_reduce)
 {
     static const struct {
         const char *shape;
@@ -214,7 +203,6 @@ static void a_large_all_reduce(void **state)
     } all[] = {{"9007199254740992", (uint64_t)1 << 55, (uint64_t)1 << 40},
                {"3", 12, 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         struct plan_ask ask = {.c = {.strategy = CASE_NO_SHARD,
                                      .ranks = 65536,
@@ -241,7 +229,7 @@ static void a_large_all_reduce(void **state)
     }
 }
 
-static void what_is_refused(void **state)
+UNIT_TEST(what_is_refused)
 {
     static const struct {
         const char *text, *says;
@@ -270,7 +258,6 @@ static void what_is_refused(void **state)
          FSDP_ERR_FORMAT},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         struct plan_model m;
         struct fsdp_error error;

@@ -4,13 +4,7 @@
  * that were worked out by hand; more latency never makes a step shorter; and
  * runs that others have published come out as near as docs/plan.md says.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/plan/plan_model.h"
 #include "tools/plan/plan_testing.h"
 #include "tools/plan/plan_time.h"
@@ -52,7 +46,7 @@ static void order_of(const struct schedule *s, char text[TESTING_TEXT])
     text[n] = '\0';
 }
 
-static void orders(void **state)
+UNIT_TEST(orders)
 {
     static const struct {
         uint32_t forward, backward;
@@ -63,7 +57,6 @@ static void orders(void **state)
         {2, 0, "(A0 A1 A2 F1 F2 F3 A2 B3 S2 A1 B2 S1 A0 B1 S0 ."},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         struct testing_model t;
         struct run_case c = testing_case(CASE_FULL_SHARD, 2, 1);
@@ -155,13 +148,12 @@ static void check_times(const struct plan_ask *ask, const struct plan_model *m,
     }
 }
 
-static void every_case_of_the_manifest(void **state)
+UNIT_TEST(every_case_of_the_manifest)
 {
     struct case_list list;
     struct fsdp_error error = {0};
     uint32_t n = 0;
 
-    (void)state;
     assert_int_equal(manifest_make(&list, &error), FSDP_OK);
     for (uint32_t i = 0; i < list.n; i++) {
         char id[CASE_ID_BYTES];
@@ -191,12 +183,11 @@ static void every_case_of_the_manifest(void **state)
 /* Exercise 16.5.3: with prefetch compute waits for the first gather, and for
  * what each later one takes longer than the compute that hides it; without,
  * for all of them. Whatever the backward does is left out: it takes none. */
-static void exercise_16_5_3(void **state)
+UNIT_TEST(exercise_16_5_3)
 {
     static const double gather[3] = {5.0, 7.0, 2.0};
     static const double compute[3] = {4.0, 3.0, 9.0};
 
-    (void)state;
     for (uint32_t ahead = 0; ahead < 2; ahead++) {
         struct testing_model t;
         struct run_case c = testing_case(CASE_FULL_SHARD, 2, 1);
@@ -238,12 +229,11 @@ static void exercise_16_5_3(void **state)
 
 /* A reduction that may not be in flight is waited for; one that may be hides
  * behind the compute of the next unit. */
-static void reductions_in_flight(void **state)
+UNIT_TEST(reductions_in_flight)
 {
     struct testing_model t;
     struct run_case c = testing_case(CASE_NO_SHARD, 2, 2);
 
-    (void)state;
     testing_model(&t, "-01", "1:8 2:8", "F1 f1 F2 f2 B2 b2 B1 b1", "F1 f1");
     for (uint32_t n = 0; n < 2; n++) {
         struct plan_ask ask;
@@ -264,7 +254,7 @@ static void reductions_in_flight(void **state)
     }
 }
 
-static void rings_on_links(void **state)
+UNIT_TEST(rings_on_links)
 {
     struct cluster c = {.host_ranks = 8,
                         .host_bandwidth = 100.0,
@@ -274,7 +264,6 @@ static void rings_on_links(void **state)
                         .network_step = 3.0};
     struct cluster_group g = cluster_shard_group(&c, 4);
 
-    (void)state;
     assert_true(g.hosts == 1 && g.sharing == 2);
     assert_true(cluster_seconds(&c, g, 400.0) == 1.0 + 3 * 2.0 + 3.0);
     g = cluster_shard_group(&c, 16);
@@ -291,7 +280,7 @@ static void rings_on_links(void **state)
     assert_true(cluster_seconds(&c, g, 400.0) == 0.0);
 }
 
-static void clusters_are_read_strictly(void **state)
+UNIT_TEST(clusters_are_read_strictly)
 {
     static const char *const good =
         "{\"version\":1,\"name\":\"c\",\"source\":\"\",\"host_ranks\":8,"
@@ -309,7 +298,6 @@ static void clusters_are_read_strictly(void **state)
                {"1e300", "0", FSDP_ERR_FORMAT},
                {"\"1\"", "0", FSDP_ERR_FORMAT}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         char text[512];
         struct cluster c;
@@ -397,9 +385,8 @@ static double t5(uint32_t ranks, uint64_t tokens)
                       &done);
 }
 
-static void the_fsdp_paper(void **state)
+UNIT_TEST(the_fsdp_paper)
 {
-    (void)state;
     /* Fitted. */
     check_percent("GPT-175B, batch 1", tflops(128, 2048, true), 173, 2);
     check_percent("GPT-175B, batch 2", tflops(128, 4096, true), 186, 2);
@@ -416,7 +403,7 @@ static void the_fsdp_paper(void **state)
 
 /* All activations are kept, or none; the last four are in between, and with
  * these nobody is promised anything. */
-static void torchtitan(void **state)
+UNIT_TEST(torchtitan)
 {
     static const struct {
         struct published p;
@@ -429,7 +416,6 @@ static void torchtitan(void **state)
         {{"llama3-8b", 64, 8192, 8192, 0.5, CASE_BF16, true}, 2904},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         double done;
         const double seconds = seconds_of(&all[i].p, &done);

@@ -3,13 +3,7 @@
  * prefetch_test.c - exercise 16.5.3: the closed form is what the simulation
  * takes, and its best unit is what a search finds, in each of its regimes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/plan/prefetch.h"
 
 #include <math.h>
@@ -22,11 +16,10 @@ static const struct prefetch regimes[] = {
     {8e9, 300e-6, 1e-11, 2e-11},
 };
 
-static void simulated(void **state)
+UNIT_TEST(simulated)
 {
     static const uint32_t units[] = {1, 2, 7, 32, 100};
 
-    (void)state;
     for (size_t r = 0; r < sizeof(regimes) / sizeof(regimes[0]); r++) {
         for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
             const double want =
@@ -42,9 +35,8 @@ static void simulated(void **state)
     }
 }
 
-static void the_best_unit(void **state)
+UNIT_TEST(the_best_unit)
 {
-    (void)state;
     for (size_t r = 0; r < sizeof(regimes) / sizeof(regimes[0]); r++) {
         const struct prefetch *const p = &regimes[r];
         const double least = prefetch_seconds(p, prefetch_best(p));

@@ -3,13 +3,7 @@
  * probe_test.c - logs that are not sound are refused, with a sentence; and the
  * closed form of each strategy, counted here by hand.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/probes/probe.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,10 +52,9 @@ static void refused(const char *text, const char *why)
     }
 }
 
-static void a_sound_log(void **state)
+UNIT_TEST(a_sound_log)
 {
     struct probe_log_file log;
-    (void)state;
 
     read_well(SOUND, &log);
     assert_true(log.ended);
@@ -72,10 +65,9 @@ static void a_sound_log(void **state)
 }
 
 /* Cut anywhere: a log without its end, or none; never one that is whole. */
-static void cut_anywhere(void **state)
+UNIT_TEST(cut_anywhere)
 {
     const char text[] = SOUND;
-    (void)state;
 
     for (size_t n = 0; n + 1 < sizeof(text) - 1; n++) {
         struct fsdp_error error = {0};
@@ -92,9 +84,8 @@ static void cut_anywhere(void **state)
     }
 }
 
-static void hostile(void **state)
+UNIT_TEST(hostile)
 {
-    (void)state;
     refused("", "header");
     refused("\n", "line");
     refused("nonsense\n", "line");
@@ -133,7 +124,7 @@ static void hostile(void **state)
 }
 
 /* One field of a sound line at a time: replaced, twice, or one too many. */
-static void each_field(void **state)
+UNIT_TEST(each_field)
 {
     static const char *const change[][3] = {
         {"\"n\":5", "\"n\":-5", "n"},
@@ -158,7 +149,6 @@ static void each_field(void **state)
         {"\"me\":0", "\"me\":2", "me"},
         {"\"parent\":null,\"size\"", "\"parent\":0,\"size\"", "comm"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
         const char sound[] = SOUND;
@@ -172,12 +162,11 @@ static void each_field(void **state)
 }
 
 /* Logs that probes wrote, of programs in testing/. */
-static void kept_logs(void **state)
+UNIT_TEST(kept_logs)
 {
     const char *path = FIXTURES_DIR "/probes";
     struct fsdp_error error = {0};
     struct probe_logs logs;
-    (void)state;
 
     int status = probe_logs_read(&path, 1, &logs, &error);
     if (status != FSDP_OK) {
@@ -241,7 +230,7 @@ static void expect_rows(const struct probe_expect *e, uint64_t world,
     probe_counts_release(&got);
 }
 
-static void strategies(void **state)
+UNIT_TEST(strategies)
 {
     static const uint64_t full[][5] = {
         {PROBE_ALL_GATHER, PROBE_BF16, 4, 2, 6},
@@ -270,7 +259,6 @@ static void strategies(void **state)
         {PROBE_REDUCE_SCATTER, PROBE_F32, 4, 3, 3}};
     struct probe_expect e = model();
     struct probe_counts none_of_it;
-    (void)state;
 
     expect_rows(&e, 4, full, 4);
     e.keep_root = true;
@@ -318,9 +306,8 @@ static void judge(const char *text, bool two_ranks)
     "\"call\":\"MPI_Reduce_scatter\"}\n"
 #define STEP HEADER("mpi") COMM CALL("0") CALL("1") REDUCED("2")
 
-static void verdicts(void **state)
+UNIT_TEST(verdicts)
 {
-    (void)state;
     judge(STEP END("3"), true);
     assert_false(verdict.differs || verdict.incomplete);
     judge(STEP END("3"), false);
@@ -370,11 +357,10 @@ static void steps_of(const char *text, const uint64_t (*right)[2], uint32_t n)
     probe_log_release(&log);
 }
 
-static void steps(void **state)
+UNIT_TEST(steps)
 {
     static const uint64_t closed[][2] = {{1, 2}, {3, 4}};
     static const uint64_t open[][2] = {{1, 3}, {3, 5}};
-    (void)state;
 
     steps_of(STEPS END("5"), closed, 2);
     steps_of(HEADER("mpi") COMM CALL("0") MARK("1", "step 0") CALL("1")
@@ -385,12 +371,11 @@ static void steps(void **state)
 }
 
 /* Judged are the calls in them, and how many there are. */
-static void verdicts_in_steps(void **state)
+UNIT_TEST(verdicts_in_steps)
 {
     struct probe_expect e = model();
     struct probe_log_file log;
     struct probe_logs logs = {.n = 1, .log = &log};
-    (void)state;
 
     e.n_units = 0;
     e.steps = 2;

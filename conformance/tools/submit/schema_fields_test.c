@@ -5,15 +5,9 @@
  * schema may be narrower than its table, where a check beside the table is:
  * case_check knows how many ranks a case may have, for example.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "record/record_fields.h"
 #include "run/adapter_claims.h"
+#include "testing/unit_testing.h"
 #include "tools/check/own_record.h"
 #include "tools/plan/cluster.h"
 #include "tools/plan/description.h"
@@ -285,7 +279,7 @@ static void compare_table(const char *key, const struct record_table *table,
 
 /* NOLINTEND(misc-no-recursion) */
 
-static void schemas_of_files(void **state)
+UNIT_TEST(schemas_of_files)
 {
     const struct {
         const char *name;
@@ -301,7 +295,6 @@ static void schemas_of_files(void **state)
                {"plan-model", &description_table},
                {"plan-cluster", &cluster_table}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         compare_table(all[i].name, all[i].table, load_schema(all[i].name));
         json_decref(schema);
@@ -333,11 +326,10 @@ static void compare_case_bounds(const json_t *properties)
 }
 
 /* What adapters are given, and what a case says of itself, are one table. */
-static void schema_of_a_case(void **state)
+UNIT_TEST(schema_of_a_case)
 {
     const char *const names[] = {"job-case", "record-case"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const json_t *x;
 
@@ -374,11 +366,10 @@ static void compare_line(const char *type, const struct record_table *table)
     fail_msg("the schema has no such line as \"%s\"", type);
 }
 
-static void schema_of_a_log(void **state)
+UNIT_TEST(schema_of_a_log)
 {
     size_t n = 1;
 
-    (void)state;
     (void)load_schema("probe-log");
     compare_line("header", &probe_header);
     for (const struct probe_line *l = probe_lines; l->type; l++) {

@@ -3,13 +3,7 @@
  * edivisive_test.c - change points of series whose changes are known, and the
  * rates that docs/tracking.md promises.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/track/median.h"
 #include "tools/track/signed_rank.h"
 #include "tools/track/simulate.h"
@@ -17,11 +11,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-static void quantiles(void **state)
+UNIT_TEST(quantiles)
 {
     const double x[] = {5, 1, 4, 2, 3};
 
-    (void)state;
     assert_true(median_of(x, 5) == 3.0);
     assert_true(median_of(x, 4) == 3.0);
     assert_true(median_of(x, 1) == 5.0);
@@ -32,12 +25,11 @@ static void quantiles(void **state)
 }
 
 /* By hand: {0, 0 | 1, 1}: distances between are 1, within 0. */
-static void divergence_of_a_small_series(void **state)
+UNIT_TEST(divergence_of_a_small_series)
 {
     const double x[] = {0, 0, 1, 1};
     const double y[] = {0, 2, 1, 5};
 
-    (void)state;
     assert_true(fabs(edivisive_divergence(x, 4, 2) - 2.0) < 1e-12);
     /* Between: (1 + 5 + 1 + 3) / 4; within: 2 and 4. 1 * (5 - 6). */
     assert_true(fabs(edivisive_divergence(y, 4, 2) - -1.0) < 1e-12);
@@ -60,12 +52,11 @@ static uint32_t changes(const double *x, uint32_t n,
     return found;
 }
 
-static void a_clear_step(void **state)
+UNIT_TEST(a_clear_step)
 {
     struct edivisive_change c[2];
     double x[60];
 
-    (void)state;
     for (uint32_t i = 0; i < 60; i++) {
         x[i] = 100.0 + 0.1 * (i % 7) - (i >= 30 ? 10.0 : 0.0);
     }
@@ -85,12 +76,11 @@ static void a_clear_step(void **state)
     assert_true(c[1].after > c[1].before);
 }
 
-static void nothing_to_call(void **state)
+UNIT_TEST(nothing_to_call)
 {
     struct edivisive_change c[2];
     double x[60];
 
-    (void)state;
     for (uint32_t i = 0; i < 60; i++) {
         x[i] = 100.0;
     }
@@ -106,12 +96,11 @@ static void nothing_to_call(void **state)
 }
 
 /* Few runs are enough for what is large; see the table in edivisive.c. */
-static void large_changes(void **state)
+UNIT_TEST(large_changes)
 {
     struct edivisive_change c[2];
     double x[28];
 
-    (void)state;
     assert_int_equal(edivisive_earliest(&edivisive_defaults), 13);
     for (uint32_t i = 0; i < 28; i++) {
         x[i] = (i < 3 ? 100.0 : 50.0) + 0.1 * (i % 7);
@@ -138,14 +127,13 @@ static void large_changes(void **state)
     assert_int_equal(changes(x, 22, c), 1);
 }
 
-static void what_makes_no_sense(void **state)
+UNIT_TEST(what_makes_no_sense)
 {
     struct edivisive_options o = edivisive_defaults;
     struct edivisive_change *c = NULL;
     double x[] = {1, NAN, 2};
     uint32_t n = 0;
 
-    (void)state;
     assert_int_equal(edivisive_changes(x, 3, &o, &c, &n), FSDP_ERR_INVALID);
     x[1] = 1.5;
     assert_int_equal(edivisive_changes(x, 3, &o, &c, &n), FSDP_OK);
@@ -159,12 +147,11 @@ static void what_makes_no_sense(void **state)
 
 /* 3 % noise a sample, 0.5 % a run: of 200 histories with a step of 5 % at
  * least 95 % are found within 5 runs, of 200 without at most 2 % called. */
-static void rates(void **state)
+UNIT_TEST(rates)
 {
     struct simulation s = simulation_defaults;
     struct simulation_result r;
 
-    (void)state;
     assert_int_equal(simulate(&s, &edivisive_defaults, &r), FSDP_OK);
     assert_int_equal(s.series, 200);
     assert_true(r.found >= 190);
@@ -181,7 +168,7 @@ static void rates(void **state)
 }
 
 /* n = 5, all positive: 1 of 32. {+1, +2, -3}: sums 3 or more: 5 of 8. */
-static void signed_ranks(void **state)
+UNIT_TEST(signed_ranks)
 {
     const double all[] = {0.3, 1, 2.5, 0.1, 7};
     const double some[] = {0.1, 0.2, -0.3};
@@ -189,7 +176,6 @@ static void signed_ranks(void **state)
     const double bad[] = {1, INFINITY};
     struct signed_rank w;
 
-    (void)state;
     assert_int_equal(signed_rank(all, 5, &w), FSDP_OK);
     assert_true(fabs(w.larger - 1.0 / 32) < 1e-15);
     assert_true(fabs(w.smaller - 1.0) < 1e-15);
@@ -207,11 +193,10 @@ static void signed_ranks(void **state)
 }
 
 /* splitmix64 from 0, as its author gives it. */
-static void numbers_by_lot_are_the_same_everywhere(void **state)
+UNIT_TEST(numbers_by_lot_are_the_same_everywhere)
 {
     uint64_t x = 0;
 
-    (void)state;
     assert_true(draw_of(&x) == UINT64_C(0xe220a8397b1dcdaf));
     assert_true(draw_of(&x) == UINT64_C(0x6e789e6aa1b965f4));
 }

@@ -4,14 +4,8 @@
  * breaks it. Then every prefix and many small changes of a good one: none may
  * do harm.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/judge.h"
+#include "testing/unit_testing.h"
 #include "tools/track/strict.h"
 #include "tools/track/track_testing.h"
 
@@ -266,11 +260,10 @@ static void damage_does_no_harm(void **state)
     assert_true(refused > 500);
 }
 
-static void dates(void **state)
+UNIT_TEST(dates)
 {
     int64_t t = 0;
 
-    (void)state;
     assert_true(results_date("1970-01-02T00:00:00Z", &t));
     assert_int_equal(t, 86400);
     assert_true(results_date("1970-01-01T02:00:00.25+01:30", &t));

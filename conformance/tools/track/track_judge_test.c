@@ -3,13 +3,7 @@
  * track_judge_test.c - what is a regression and what is none, in histories of
  * a few runs; and histories that cannot be read.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing/unit_testing.h"
 #include "tools/track/track_testing.h"
 #include <fcntl.h>
 #include <sqlite3.h>

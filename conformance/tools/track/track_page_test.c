@@ -3,14 +3,8 @@
  * track_page_test.c - the page and the exports of small histories: that they
  * say what the history says, and that no name in it can break their form.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "judge/draw/page_text.h"
+#include "testing/unit_testing.h"
 #include "tools/track/page.h"
 #include "tools/track/strict.h"
 #include "tools/track/track_export.h"
@@ -216,11 +210,10 @@ static void nothing_to_export(void **state)
     assert_int_equal(fclose(f), 0);
 }
 
-static void numbers(void **state)
+UNIT_TEST(numbers)
 {
     char text[PAGE_NUMBER_BYTES];
 
-    (void)state;
     assert_string_equal(page_bytes(0, text), "0 B");
     assert_string_equal(page_bytes(1023, text), "1023 B");
     assert_string_equal(page_bytes(29844, text), "29.14 KiB");

@@ -8,10 +8,8 @@
 #include "cuda/emulated/emulated_block.h"
 #include "cuda/emulated/emulated_queue.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,12 +79,11 @@ static cudaStream_t open_stream(void)
     return stream;
 }
 
-static void test_first_kernel(void **state)
+UNIT_TEST(test_first_kernel)
 {
     cudaStream_t stream = open_stream();
     size_t before = resident();
 
-    (void)state;
     run_block();
     assert_true(resident() < before + LITTLE);
     assert_int_equal(cudaStreamDestroy(stream), cudaSuccess);
@@ -106,12 +103,11 @@ static void *choose(void *little)
 /* A thread that only chooses the GPU, to abort a communicator, say: it runs
  * beside the rank's, and who looks at the process may be before or behind it.
  */
-static void test_thread_without_stream(void **state)
+UNIT_TEST(test_thread_without_stream)
 {
     bool little = false;
     pthread_t thread;
 
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, choose, &little), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_true(little);
@@ -136,11 +132,10 @@ static void play_rank(void)
 }
 
 /* A world of threads makes new ones for each case. */
-static void test_end_of_a_thread(void **state)
+UNIT_TEST(test_end_of_a_thread)
 {
     size_t before;
 
-    (void)state;
     play_rank(); /* what the C library keeps of threads */
     before = addresses();
     play_rank();
@@ -158,12 +153,11 @@ static const char counting;
 
 /* What is launched while nobody waits is so much and no more: the launch that
  * finds no place waits for the first. */
-static void test_places(void **state)
+UNIT_TEST(test_places)
 {
     struct cudaFuncAttributes attributes;
     cudaLaunchConfig_t config = {{1, 1, 1}, {1, 1, 1}, 0, open_stream()};
 
-    (void)state;
     assert_int_equal(cudaFuncGetAttributes(&attributes, &counting),
                      cudaSuccess);
     ran = 0;

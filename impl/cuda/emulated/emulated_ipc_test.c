@@ -5,10 +5,8 @@
  */
 #include "cuda/emulated/emulated.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,18 +214,16 @@ static void play(const char *order, bool rude)
     }
 }
 
-static void test_polite(void **state)
+UNIT_TEST(test_polite)
 {
-    (void)state;
     play("late", false);
     play("early", false);
     play("1", false);
     play("2", false);
 }
 
-static void test_rude(void **state)
+UNIT_TEST(test_rude)
 {
-    (void)state;
     play("late", true);
     play("3", true);
 }

@@ -8,10 +8,8 @@
 #include "cuda/emulated/emulated.h"
 #include "cuda/emulated/nccl.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,11 +71,10 @@ static ncclResult_t gather(struct pair *p, int r)
                          p->stream[r]);
 }
 
-static void test_in_progress(void **state)
+UNIT_TEST(test_in_progress)
 {
     struct pair p;
 
-    (void)state;
     join(&p, 1);
     assert_int_equal(gather(&p, 0), ncclInvalidArgument); /* not ready yet */
     assert_int_equal(ncclCommDestroy(p.comm[0]), ncclInvalidArgument);
@@ -107,12 +104,11 @@ static void test_in_progress(void **state)
 }
 
 /* A rank of two groups: between them something is asked of the first. */
-static void test_two_groups(void **state)
+UNIT_TEST(test_two_groups)
 {
     struct pair p[2];
     int count = 0;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         join(&p[i], 1);
         for (int r = 0; r < 2; r++) {
@@ -140,11 +136,10 @@ static void test_two_groups(void **state)
     }
 }
 
-static void test_one_gpu(void **state)
+UNIT_TEST(test_one_gpu)
 {
     struct pair p;
 
-    (void)state;
     join(&p, 0);
     for (int r = 0; r < 2; r++) {
         assert_int_equal(settle(&p, r), ncclInvalidUsage);
@@ -155,12 +150,11 @@ static void test_one_gpu(void **state)
 }
 
 /* What a GPU cannot read: it is seen when the work is done, and sticks. */
-static void test_host_memory(void **state)
+UNIT_TEST(test_host_memory)
 {
     static float host[2];
     struct pair p;
 
-    (void)state;
     join(&p, 1);
     assert_int_equal(settle(&p, 0), ncclSuccess);
     assert_int_equal(settle(&p, 1), ncclSuccess);
@@ -178,12 +172,11 @@ static void test_host_memory(void **state)
 }
 
 /* In place is in one's own place. */
-static void test_in_place(void **state)
+UNIT_TEST(test_in_place)
 {
     struct pair p;
     ncclComm_t comm;
 
-    (void)state;
     join(&p, 1);
     assert_int_equal(settle(&p, 0), ncclSuccess);
     assert_int_equal(settle(&p, 1), ncclSuccess);

@@ -25,11 +25,10 @@ static int add(const float *a, const float *b, float *y, uint64_t n)
     return d->sync(d->self, NULL);
 }
 
-static void test_operands(void **state)
+UNIT_TEST(test_operands)
 {
     static float host[N];
 
-    (void)state;
     for (int wrong = 0; wrong < 6; wrong++) {
         const struct fsdp_device *d;
         void *p = NULL;

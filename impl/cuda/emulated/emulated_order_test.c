@@ -7,10 +7,8 @@
  */
 #include "cuda/emulated/emulated.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,41 +149,36 @@ static int seeds_that_find(enum planted planted)
     return n;
 }
 
-static void test_right(void **state)
+UNIT_TEST(test_right)
 {
-    (void)state;
     assert_false(finds("late", NOTHING));
     assert_false(finds("early", NOTHING));
     assert_int_equal(seeds_that_find(NOTHING), 0);
 }
 
-static void test_reader(void **state)
+UNIT_TEST(test_reader)
 {
-    (void)state;
     assert_true(finds("late", READY));
     assert_false(finds("early", READY));
     assert_true(seeds_that_find(READY) >= SEEDS / 2);
 }
 
-static void test_writer(void **state)
+UNIT_TEST(test_writer)
 {
-    (void)state;
     assert_false(finds("late", REUSE)); /* what drawn orders are for */
     assert_false(finds("early", REUSE));
     assert_true(seeds_that_find(REUSE) >= SEEDS / 2);
 }
 
-static void test_host(void **state)
+UNIT_TEST(test_host)
 {
-    (void)state;
     assert_true(finds("late", HOST));
     assert_false(finds("early", HOST));
     assert_true(seeds_that_find(HOST) >= SEEDS / 2);
 }
 
-static void test_same_seed(void **state)
+UNIT_TEST(test_same_seed)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         assert_true(finds("3", REUSE) == finds("3", REUSE));
     }

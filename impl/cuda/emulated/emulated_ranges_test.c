@@ -18,13 +18,12 @@ static int run_fill(float *x, uint32_t unit)
     return cuda_env.device->run(cuda_env.device->self, NULL, &op);
 }
 
-static void test_operators(void **state)
+UNIT_TEST(test_operators)
 {
     const struct fsdp_device *d = cuda_env.device;
     struct emulated_profile *p = emulated_profile();
     void *x = NULL;
 
-    (void)state;
     assert_int_equal(d->alloc(d->self, 64, &x), FSDP_OK);
     *p = (struct emulated_profile){.looks = true};
     assert_int_equal(run_fill(x, 7), FSDP_OK);
@@ -42,7 +41,7 @@ static void test_operators(void **state)
 
 /* More windows at once than there is room for, then again: those that are
  * shown end, each once, and what is no window is not shown. */
-static void test_windows(void **state)
+UNIT_TEST(test_windows)
 {
     enum {
         MANY = 100
@@ -51,7 +50,6 @@ static void test_windows(void **state)
     struct emulated_profile *p = emulated_profile();
     char at[MANY];
 
-    (void)state;
     *p = (struct emulated_profile){.looks = true};
     d->live(d->self, NULL, FSDP_STAGING, 3, at, 1);
     d->live(d->self, NULL, FSDP_PARAM_FULL, 3, at, 0);
@@ -73,13 +71,12 @@ static void test_windows(void **state)
     assert_int_equal(p->wrong, 0);
 }
 
-static void test_nobody_looks(void **state)
+UNIT_TEST(test_nobody_looks)
 {
     const struct fsdp_device *d = cuda_env.device;
     struct emulated_profile *p = emulated_profile();
     char at = 0;
 
-    (void)state;
     *p = (struct emulated_profile){.looks = false};
     d->live(d->self, NULL, FSDP_PARAM_FULL, 0, &at, 1);
     d->dead(d->self, NULL, &at);

@@ -7,10 +7,8 @@
 #include "cuda/emulated/emulated_block.h"
 #include "cuda/emulated/emulated_queue.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,11 +106,10 @@ static cudaError_t launch(struct dim3 grid, struct dim3 block, size_t shared)
 
 #define DIM(...) ((struct dim3){__VA_ARGS__})
 
-static void test_limits(void **state)
+UNIT_TEST(test_limits)
 {
     const struct dim3 one = {1, 1, 1};
 
-    (void)state;
     assert_int_equal(launch(one, one, 0), cudaSuccess);
     assert_int_equal(launch(one, DIM(1024, 1, 1), 0), cudaSuccess);
     assert_int_equal(launch(one, DIM(1025, 1, 1), 0),
@@ -135,11 +132,10 @@ static void test_limits(void **state)
     assert_int_equal(finish(), cudaSuccess); /* nothing of it sticks */
 }
 
-static void test_unloaded(void **state)
+UNIT_TEST(test_unloaded)
 {
     const cudaLaunchConfig_t c = {{1, 1, 1}, {1, 1, 1}, 0, stream};
 
-    (void)state;
     assert_int_equal(launch_as(&unknown, c, x), cudaErrorInvalidDeviceFunction);
     assert_int_equal(finish(), cudaSuccess);
 }
@@ -227,13 +223,12 @@ static bool host_can_read(const volatile float *p)
 }
 
 /* Once the host has waited; and soon, if it never does. */
-static void test_host_reads(void **state)
+UNIT_TEST(test_host_reads)
 {
     const struct dim3 one = {1, 1, 1};
     float here = 0.0f;
     int n = 0;
 
-    (void)state;
     assert_true(host_can_read(&here));
     for (int i = 0; i < 20; i++) {
         assert_int_equal(launch(one, one, 0), cudaSuccess);
@@ -247,13 +242,12 @@ static void test_host_reads(void **state)
     assert_int_equal(finish(), cudaSuccess);
 }
 
-static void test_copies(void **state)
+UNIT_TEST(test_copies)
 {
     float host[N] = {0};
     void *pinned = NULL;
     uint64_t before = emulated_pageable_copies();
 
-    (void)state;
     assert_int_equal(cudaHostAlloc(&pinned, sizeof(host), 0), cudaSuccess);
     assert_int_equal(
         cudaMemcpyAsync(x, pinned, sizeof(host), cudaMemcpyDefault, stream),
@@ -282,13 +276,12 @@ static void test_copies(void **state)
     assert_int_equal(cudaFreeHost(pinned), cudaSuccess);
 }
 
-static void test_memory(void **state)
+UNIT_TEST(test_memory)
 {
     struct cudaPointerAttributes attributes;
     void *p = NULL;
     void *host = malloc(64);
 
-    (void)state;
     assert_int_equal(cudaMalloc(&p, 0), cudaSuccess);
     assert_null(p);
     assert_int_equal(cudaMalloc(&p, (size_t)1 << 60),
@@ -317,7 +310,7 @@ static void test_memory(void **state)
 
 /* ---- Streams and events ------------------------------------------------ */
 
-static void test_events(void **state)
+UNIT_TEST(test_events)
 {
     cudaEvent_t plain = event(cudaEventDisableTiming);
     cudaEvent_t a = event(0);
@@ -325,7 +318,6 @@ static void test_events(void **state)
     cudaEvent_t e;
     float ms;
 
-    (void)state;
     assert_int_equal(cudaEventCreateWithFlags(&e, 0x80), cudaErrorInvalidValue);
     assert_int_equal(cudaEventCreateWithFlags(&e, cudaEventInterprocess),
                      cudaErrorInvalidValue);
@@ -355,14 +347,13 @@ static void test_events(void **state)
     assert_int_equal(finish(), cudaSuccess);
 }
 
-static void test_streams(void **state)
+UNIT_TEST(test_streams)
 {
     const cudaLaunchConfig_t c = {{1, 1, 1}, {1, 1, 1}, 0, NULL};
     cudaStream_t s = NULL;
     cudaStream_t other = NULL;
     cudaEvent_t e = event(0);
 
-    (void)state;
     assert_int_equal(cudaStreamCreateWithFlags(&s, 8), cudaErrorInvalidValue);
     assert_int_equal(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking),
                      cudaSuccess);
@@ -386,7 +377,7 @@ static void test_streams(void **state)
 
 /* ---- Processes --------------------------------------------------------- */
 
-static void test_own_handles(void **state)
+UNIT_TEST(test_own_handles)
 {
     cudaEvent_t shared = event(cudaEventDisableTiming | cudaEventInterprocess);
     cudaEvent_t plain = event(cudaEventDisableTiming);
@@ -395,7 +386,6 @@ static void test_own_handles(void **state)
     cudaEvent_t e;
     void *p = NULL;
 
-    (void)state;
     assert_int_equal(cudaIpcGetEventHandle(&of_event, plain),
                      cudaErrorInvalidResourceHandle);
     assert_int_equal(cudaIpcGetEventHandle(&of_event, shared), cudaSuccess);
@@ -438,9 +428,8 @@ static bool forked_is_refused(void)
            cudaMalloc(&p, 16) == cudaErrorInitializationError;
 }
 
-static void test_fork(void **state)
+UNIT_TEST(test_fork)
 {
-    (void)state;
     assert_true(in_child(forked_is_refused));
     assert_int_equal(finish(), cudaSuccess); /* here nothing has changed */
 }

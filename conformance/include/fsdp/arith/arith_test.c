@@ -3,12 +3,8 @@
  * arith_test.c - the shared arithmetic at its hard inputs, its edges and a
  * sample of everything, in a few seconds. arith_exhaustive leaves no gaps.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "testing/unit_testing.h"
 
-#include <cmocka.h>
 #include <stdio.h>
 
 #include "arith_mpfr.h"
@@ -72,11 +68,10 @@ static void for_all_assert_exact(struct arith_mpfr *mpfr, uint32_t x)
     }
 }
 
-static void test_hard_inputs_are_correctly_rounded(void **state)
+UNIT_TEST(test_hard_inputs_are_correctly_rounded)
 {
     struct arith_mpfr mpfr;
 
-    (void)state;
     arith_mpfr_init(&mpfr);
     for (size_t i = 0; i < LENGTH(hard_for_log); i++) {
         for_all_assert_exact(&mpfr, hard_for_log[i]);
@@ -87,11 +82,10 @@ static void test_hard_inputs_are_correctly_rounded(void **state)
     arith_mpfr_fini(&mpfr);
 }
 
-static void test_edges_are_correctly_rounded(void **state)
+UNIT_TEST(test_edges_are_correctly_rounded)
 {
     struct arith_mpfr mpfr;
 
-    (void)state;
     arith_mpfr_init(&mpfr);
     for (size_t i = 0; i < LENGTH(edges); i++) {
         uint32_t edge = fsdp_f32_bits(edges[i]);
@@ -105,11 +99,10 @@ static void test_edges_are_correctly_rounded(void **state)
     arith_mpfr_fini(&mpfr);
 }
 
-static void test_a_sample_is_correctly_rounded(void **state)
+UNIT_TEST(test_a_sample_is_correctly_rounded)
 {
     struct arith_mpfr mpfr;
 
-    (void)state;
     arith_mpfr_init(&mpfr);
     for (uint64_t x = 0; x <= UINT32_MAX; x += SAMPLE_STRIDE) {
         for_all_assert_exact(&mpfr, (uint32_t)x);
@@ -118,7 +111,7 @@ static void test_a_sample_is_correctly_rounded(void **state)
 }
 
 /* Known bits that do not come from MPFR, so that the oracle has a check too. */
-static void test_known_values(void **state)
+UNIT_TEST(test_known_values)
 {
     static const struct {
         int function;
@@ -141,7 +134,6 @@ static void test_known_values(void **state)
         {ARITH_RSQRT, 0x00000001, 0x64b504f3}, /* 2^74 sqrt 2 */
     };
 
-    (void)state;
     for (size_t i = 0; i < LENGTH(known); i++) {
         const struct arith_function *function =
             &arith_functions[known[i].function];
@@ -154,7 +146,7 @@ static void test_known_values(void **state)
     }
 }
 
-static void test_zeros_and_infinities(void **state)
+UNIT_TEST(test_zeros_and_infinities)
 {
     const uint32_t inf = FSDP_F32_INFINITY;
     const uint32_t minus = FSDP_F32_SIGN;
@@ -168,7 +160,6 @@ static void test_zeros_and_infinities(void **state)
         [ARITH_RSQRT] = {inf, minus | inf, 0, nan},
     };
 
-    (void)state;
     for (size_t f = 0; f < ARITH_N_ELEMENTARY; f++) {
         for (size_t i = 0; i < LENGTH(inputs); i++) {
             assert_int_equal(computed(&arith_functions[f], inputs[i]),
@@ -177,12 +168,11 @@ static void test_zeros_and_infinities(void **state)
     }
 }
 
-static void test_every_nan_becomes_the_one_nan(void **state)
+UNIT_TEST(test_every_nan_becomes_the_one_nan)
 {
     static const uint32_t nans[] = {0x7f800001, 0x7fc00000, 0x7fffffff,
                                     0xff800001, 0xffc00000, 0xffffffff};
 
-    (void)state;
     for (size_t f = 0; f < ARITH_N_ELEMENTARY; f++) {
         for (size_t i = 0; i < LENGTH(nans); i++) {
             assert_int_equal(computed(&arith_functions[f], nans[i]),
@@ -192,7 +182,7 @@ static void test_every_nan_becomes_the_one_nan(void **state)
 }
 
 /* The known answers that the authors of Philox publish with Random123. */
-static void test_philox_known_answers(void **state)
+UNIT_TEST(test_philox_known_answers)
 {
     static const struct {
         uint32_t counter[4];
@@ -210,7 +200,6 @@ static void test_philox_known_answers(void **state)
          {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
 
-    (void)state;
     for (size_t i = 0; i < LENGTH(known); i++) {
         struct fsdp_philox_out out =
             fsdp_philox4x32(known[i].key, known[i].counter);
@@ -219,7 +208,7 @@ static void test_philox_known_answers(void **state)
     }
 }
 
-static void test_random_bits_are_words_of_blocks(void **state)
+UNIT_TEST(test_random_bits_are_words_of_blocks)
 {
     const uint64_t seed = 0x299f31d0a4093822u;
     const uint32_t stream = 0x13198a2e;
@@ -229,7 +218,6 @@ static void test_random_bits_are_words_of_blocks(void **state)
     struct fsdp_philox_out want = fsdp_philox4x32(key, counter);
     struct fsdp_philox_out got = fsdp_random_block(seed, stream, block);
 
-    (void)state;
     assert_memory_equal(got.word, want.word, sizeof(want.word));
     for (uint64_t i = 0; i < 4; i++) {
         assert_int_equal(fsdp_random_bits(seed, stream, 4 * block + i),
@@ -243,13 +231,12 @@ static void test_random_bits_are_words_of_blocks(void **state)
                          fsdp_random_bits((uint64_t)1 << 32, 0, 0));
 }
 
-static void test_uniform_lies_on_its_grid(void **state)
+UNIT_TEST(test_uniform_lies_on_its_grid)
 {
     double sum = 0.0;
     double squares = 0.0;
     const uint64_t count = 100000;
 
-    (void)state;
     assert_int_equal(fsdp_f32_bits(fsdp_uniform_from_bits(0)), 0xbf800000);
     assert_int_equal(fsdp_f32_bits(fsdp_uniform_from_bits(0x7fffffff)),
                      fsdp_f32_bits(-0x1p-23f));

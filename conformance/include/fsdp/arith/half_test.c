@@ -4,15 +4,10 @@
  * two, edges, a sample of casts and of sums against MPFR.
  * `arith_exhaustive to-bf16` and `to-f16` take all 2^32 casts.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "arith_mpfr.h"
+#include "testing/unit_testing.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -50,7 +45,7 @@ static void assert_known(const struct half *half, const struct known *known,
     }
 }
 
-static void test_bf16_edges(void **state)
+UNIT_TEST(test_bf16_edges)
 {
     static const struct known known[] = {
         {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x3f800000, 0x3f80},
@@ -67,11 +62,10 @@ static void test_bf16_edges(void **state)
         {0xff800001, 0xffc0}, {0x7fffffff, 0x7fff}, {0xffffffff, 0xffff},
     };
 
-    (void)state;
     assert_known(&halves[0], known, LENGTH(known));
 }
 
-static void test_f16_edges(void **state)
+UNIT_TEST(test_f16_edges)
 {
     static const struct known known[] = {
         {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x3f800000, 0x3c00},
@@ -92,14 +86,12 @@ static void test_f16_edges(void **state)
         {0xff800001, 0xfe00}, {0x7fffffff, 0x7fff}, {0xffffffff, 0xffff},
     };
 
-    (void)state;
     assert_known(&halves[1], known, LENGTH(known));
 }
 
 /* There and back is the identity, but that a signalling NaN becomes quiet. */
-static void test_every_value_comes_back(void **state)
+UNIT_TEST(test_every_value_comes_back)
 {
-    (void)state;
     for (size_t h = 0; h < LENGTH(halves); h++) {
         const struct half *half = &halves[h];
 
@@ -114,14 +106,13 @@ static void test_every_value_comes_back(void **state)
 
 /* What the bits mean, from the definition: a significand times a power of
  * two, in double, where all of it is exact. */
-static void test_every_value_is_what_its_bits_say(void **state)
+UNIT_TEST(test_every_value_is_what_its_bits_say)
 {
     static const struct {
         int significand_bits;
         int least; /* the least subnormal is 2^least */
     } shape[] = {{7, -133}, {10, -24}};
 
-    (void)state;
     for (size_t h = 0; h < LENGTH(halves); h++) {
         uint32_t hidden = (uint32_t)1 << shape[h].significand_bits;
 
@@ -146,9 +137,8 @@ static void test_every_value_is_what_its_bits_say(void **state)
 
 /* Between two neighbours lies one tie, which goes to the even one; what is
  * next to the tie goes to the nearer. */
-static void test_every_tie_goes_to_even(void **state)
+UNIT_TEST(test_every_tie_goes_to_even)
 {
-    (void)state;
     for (size_t h = 0; h < LENGTH(halves); h++) {
         const struct half *half = &halves[h];
 
@@ -173,11 +163,10 @@ static void test_every_tie_goes_to_even(void **state)
     }
 }
 
-static void test_a_sample_of_casts(void **state)
+UNIT_TEST(test_a_sample_of_casts)
 {
     struct arith_mpfr mpfr;
 
-    (void)state;
     arith_mpfr_init(&mpfr);
     for (size_t h = 0; h < LENGTH(halves); h++) {
         for (uint64_t x = 0; x <= UINT32_MAX; x += CAST_STRIDE) {
@@ -214,11 +203,10 @@ static void check_sum(struct arith_mpfr *mpfr, const struct half *half,
     }
 }
 
-static void test_a_sample_of_sums(void **state)
+UNIT_TEST(test_a_sample_of_sums)
 {
     struct arith_mpfr mpfr;
 
-    (void)state;
     arith_mpfr_init(&mpfr);
     for (size_t h = 0; h < LENGTH(halves); h++) {
         for (uint64_t i = 0; i <= UINT32_MAX; i += SUM_STRIDE) {
@@ -231,12 +219,11 @@ static void test_a_sample_of_sums(void **state)
 
 /* All pairs of exponents and signs, with significands at their ends: there
  * are the ties, the cancellations and the sums that overflow. */
-static void test_sums_at_every_pair_of_exponents(void **state)
+UNIT_TEST(test_sums_at_every_pair_of_exponents)
 {
     static const int significand_bits[] = {7, 10};
     struct arith_mpfr mpfr;
 
-    (void)state;
     arith_mpfr_init(&mpfr);
     for (size_t h = 0; h < LENGTH(halves); h++) {
         uint32_t hidden = (uint32_t)1 << significand_bits[h];
