@@ -106,6 +106,7 @@ struct requirement {
     const char *text;  /* one sentence */
     const char *since; /* version of the suite */
     uint32_t must;     /* 1: MUST, 0: SHOULD */
+    bool should;       /* a SHOULD in a family of MUSTs */
     uint32_t level;
     const char *needs; /* ids, separated by spaces: a failure there makes this
                           one blocked; NULL: none */

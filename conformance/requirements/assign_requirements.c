@@ -400,36 +400,26 @@ static bool asks_beyond(const struct expect *e)
 }
 
 const struct requirement assign_requirements[] = {
+    {.since = "1.1", .must = 1, .level = LEVEL_STEP, .claim = "assign"},
     {.id = "assign.own-part",
      .text = "Behind an assign every rank has what it owns of the values that "
              "were given, bit for bit.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step",
-     .claim = "assign",
      .applies = own_applies,
      .holds = own_holds,
      .spoil = own_spoil},
     {.id = "assign.states-stay",
      .text = "An assign changes no state, no gradient, and no weight that it "
              "gives no value to.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step assign.own-part",
-     .claim = "assign",
      .applies = stays_apply,
      .holds = stays_hold,
      .spoil = stays_spoil},
     {.id = "assign.padding-zero",
      .text = "Padding stays +0 behind an assign: no value that is given lies "
              "in it.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
      .needs = "run.completes stream.no-race script.collectives",
-     .claim = "assign",
      .applies = sends,
      .check = &check_zero,
      .zero = {offsetof(struct record_memory, dirty_padding), FINDING_COUNT, -1,
@@ -439,9 +429,6 @@ const struct requirement assign_requirements[] = {
     {.id = "send.own-part",
      .text = "When rank 0 has sent values every rank has what it owns of them, "
              "bit for bit.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step",
      .claim = "send-values",
      .applies = sent_applies,
@@ -450,9 +437,6 @@ const struct requirement assign_requirements[] = {
     {.id = "send.others-stay",
      .text = "Sending rank 0's values changes no state, no gradient, and no "
              "weight that it has no value of.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step send.own-part",
      .claim = "send-values",
      .applies = others_apply,
@@ -461,11 +445,8 @@ const struct requirement assign_requirements[] = {
     {.id = "error.assign-in-pass",
      .text = "An assign between BEGIN and END, or while all is unsharded, is "
              "refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "assign",
      .applies = asks_in_pass,
      .check = &check_answers,
      .answers = {{"assign-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
@@ -474,11 +455,8 @@ const struct requirement assign_requirements[] = {
      .text = "An assign of elements that a parameter does not have is refused "
              "as INVALID, and so is one of a parameter that is none, by its "
              "number.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "assign",
      .applies = asks_beyond,
      .check = &check_answers_named,
      .answers = {{"assign-beyond", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

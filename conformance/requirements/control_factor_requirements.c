@@ -141,17 +141,19 @@ static bool asks_of_all(const struct expect *e)
 }
 
 const struct requirement control_factor_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .claim = "factor-controls"},
     {.id = "control.factor",
      .text = "Gradients of a unit are divided by the factors that were set "
              "last before the pass that reduces them, whatever was refused "
              "since; what was reduced before stays as it is.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_REDUCE,
      .beside_training = true,
      .needs = "run.shows-every-step control.unit-sync control.all-reduce "
               "control.partial-sum",
-     .claim = "factor-controls",
      .profile = PROFILE_BITS,
      .applies = turns_factors,
      .holds = factor_holds,
@@ -161,11 +163,6 @@ const struct requirement control_factor_requirements[] = {
              "which a gradient would be multiplied by what is not finite, and "
              "any in a pass, are refused as INVALID; the message says of which "
              "unit and knob.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.completes",
-     .claim = "factor-controls",
      .applies = asks,
      .check = &check_answers_named,
      .answers = {{"set-divide-to-zero", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
@@ -179,11 +176,6 @@ const struct requirement control_factor_requirements[] = {
     {.id = "error.control-factor-of-all",
      .text = "A factor that is set for every unit is refused as INVALID where "
              "one unit's gradients would be multiplied by what is not finite.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.completes",
-     .claim = "factor-controls",
      .applies = asks_of_all,
      .check = &check_answers_named,
      .answers = {{"set-divide-of-all", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},

@@ -347,11 +347,10 @@ static bool clips_incomplete(const struct expect *e)
 }
 
 const struct requirement control_requirements[] = {
+    {.since = "1.1", .must = 1, .level = LEVEL_ERRORS},
     {.id = "control.unit-sync",
      .text = "A unit is reduced in the passes in which its own gradient sync "
              "is on, whatever is said of other units.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
      .needs = "run.shows-every-step",
      .claim = "unit-controls",
@@ -362,8 +361,6 @@ const struct requirement control_requirements[] = {
     {.id = "control.all-reduce",
      .text = "A unit is reduced across replicas in the passes in which its own "
              "all-reduce is on, and in no other.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
      .needs = "run.shows-every-step control.unit-sync",
      .claim = "partial-replicas",
@@ -375,8 +372,6 @@ const struct requirement control_requirements[] = {
     {.id = "control.partial-sum",
      .text = "Sums over shards that replicas have not met for add up in the "
              "reduce dtype, and are all-reduced and scaled once.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_REDUCE,
      .beside_training = true,
      .needs = "run.shows-every-step control.all-reduce",
@@ -388,9 +383,6 @@ const struct requirement control_requirements[] = {
     {.id = "error.control-in-pass",
      .text = "A knob that is turned between BEGIN and END, or unshard_all and "
              "reshard_all, is refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.completes",
      .claim = "unit-controls",
      .applies = asks_in_pass,
@@ -401,9 +393,6 @@ const struct requirement control_requirements[] = {
      .text = "A unit beyond the units, a knob that is none and a value that a "
              "knob does not have are refused as INVALID; of the first two the "
              "message says which.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.completes",
      .claim = "unit-controls",
      .applies = asks_unknown,
@@ -416,9 +405,6 @@ const struct requirement control_requirements[] = {
     {.id = "error.step-with-unit-pending",
      .text = "A step while one unit alone has gradients that its sync has not "
              "reduced is refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present",
      .claim = "unit-controls",
      .applies = asks_with_pending,
@@ -428,9 +414,6 @@ const struct requirement control_requirements[] = {
     {.id = "error.clip-with-partials",
      .text = "Clipping while a unit has gradients that sync has not reduced, "
              "or a sum that replicas have not met for, is refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present",
      .claim = "partial-replicas",
      .applies = clips_incomplete,
@@ -441,9 +424,6 @@ const struct requirement control_requirements[] = {
     {.id = "error.step-with-partials",
      .text = "A step while a unit has a sum that replicas have not met for is "
              "refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present",
      .claim = "partial-replicas",
      .applies = asks_with_partials,

@@ -208,37 +208,31 @@ static bool asks_units(const struct expect *e)
 }
 
 const struct requirement deferred_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .needs = "run.shows-every-step",
+     .claim = "deferred"},
     {.id = "deferred.named",
      .text = "A model that began without values shows no pieces as long as "
              "this rank lacks some, and does as soon as it lacks none: the "
              "first is INVALID, and the message names a parameter.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "deferred",
      .applies = asks_pieces,
      .holds = named_holds,
      .spoil = named_spoil},
     {.id = "deferred.peak",
      .text = "Giving values to a model that began without has no more "
              "unsharded or staged at once than the largest unit is.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_MEMORY,
-     .needs = "run.shows-every-step",
-     .claim = "deferred",
      .applies = only_assigns,
      .check = &check_each_rank,
      .rank = {peak_of_rank, peak_spoil}},
     {.id = "error.deferred",
      .text = "A pass, a save and unshard_all are refused as INVALID as long as "
              "any rank lacks values, and the message names a parameter.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "deferred",
      .applies = asks_all,
      .check = &check_answers_named,
      .answers = {{"deferred-begin", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
@@ -263,11 +257,8 @@ const struct requirement deferred_requirements[] = {
      .text = "When some ranks have initial values and others have none, shard "
              "answers MISMATCH on every rank, and the message names `initial`; "
              "but for rank 0 alone.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "deferred",
      .applies = disagrees,
      .check = &check_answers_named,
      .answers = {{"shard-values", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
@@ -276,10 +267,7 @@ const struct requirement deferred_requirements[] = {
     {.id = "rank0.peak",
      .text = "While rank 0 sends its values no rank has more unsharded or "
              "staged at once than the largest unit is.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_MEMORY,
-     .needs = "run.shows-every-step",
      .claim = "rank0-initial",
      .applies = only_sends,
      .check = &check_each_rank,
@@ -287,10 +275,7 @@ const struct requirement deferred_requirements[] = {
     {.id = "rank0.sent-once",
      .text = "Values that rank 0 alone has are sent once: sharding broadcasts "
              "them from there to the world, and communicates nothing else.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
-     .needs = "run.shows-every-step",
      .claim = "rank0-initial",
      .applies = sends,
      .check = &check_each_rank,
@@ -298,10 +283,7 @@ const struct requirement deferred_requirements[] = {
     {.id = "send.peak",
      .text = "While rank 0 sends a state dict no rank has more unsharded or "
              "staged at once than the largest unit is.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_MEMORY,
-     .needs = "run.shows-every-step",
      .claim = "send-values",
      .applies = sends_others,
      .check = &check_each_rank,

@@ -177,13 +177,13 @@ static bool resumes_and_records(const struct expect *e)
 }
 
 const struct requirement error_requirements[] = {
+    {.since = "1.0",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present"},
     {.id = "error.says-why",
      .text = "Every refusal leaves its status, rank, place and a message in "
              "env->error, in words that end and can be printed.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = says_why_applies,
      .check = &check_each_rank,
      .rank = {says_why_of_rank, says_why_spoil}},
@@ -192,8 +192,6 @@ const struct requirement error_requirements[] = {
      .text = "Wherever a script makes a call that is refused for a parameter, "
              "a unit or a buffer, the message says which.",
      .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .general = true,
      .needs = "run.survives run.ranks-present error.says-why deferred.named "
               "error.assign-range error.by-hand-arguments "
@@ -207,8 +205,6 @@ const struct requirement error_requirements[] = {
      .text = "What env->error says already stays there when a call is refused "
              "later: who fails first fills it.",
      .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present error.says-why",
      .applies = is_misuse,
      .check = &check_each_rank,
@@ -219,9 +215,6 @@ const struct requirement error_requirements[] = {
              "caller's lacks is as 0 and is not read, and what a newer one's "
              "has behind is not looked at.",
      .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = has_other_sizes,
      .check = &check_each_rank,
      .rank = {sizes_of_rank, sizes_spoil}},
@@ -229,10 +222,6 @@ const struct requirement error_requirements[] = {
     {.id = "error.outside-window",
      .text = "A parameter of a unit that is sharded at that moment is refused "
              "as INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_misuse_of_shards,
      .check = &check_answers,
      .answers = {{"param-at-rest", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
@@ -240,10 +229,6 @@ const struct requirement error_requirements[] = {
     {.id = "error.gradient-outside-backward",
      .text = "Gradients outside their module's backward are refused as "
              "INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_misuse,
      .check = &check_answers,
      .answers = {{"grad-at-rest", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
@@ -252,9 +237,6 @@ const struct requirement error_requirements[] = {
      .text = "A gradient for a frozen parameter is refused as INVALID; in its "
              "module's backward the message names the parameter.",
      .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "frozen",
      .applies = is_misuse_of_frozen,
      .check = &check_answers_named,
@@ -263,10 +245,6 @@ const struct requirement error_requirements[] = {
     {.id = "error.gradient-after-backward",
      .text = "A gradient that is asked for after its module's backward is "
              "refused as INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_misuse,
      .check = &check_answers,
      .answers = {{"grad-after-backward", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
@@ -275,10 +253,6 @@ const struct requirement error_requirements[] = {
     {.id = "error.out-of-order",
      .text = "Points that are not the next ones of the sequence are refused as "
              "INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_misuse,
      .check = &check_answers,
      .answers = {{"point-out-of-order", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
@@ -290,10 +264,6 @@ const struct requirement error_requirements[] = {
      .text = "CANCEL and END at rest, BEGIN of an unknown sequence, a point "
              "after the last and the END of another sequence are refused as "
              "INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_misuse,
      .check = &check_answers,
      .answers = {{"cancel-at-rest", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
@@ -305,10 +275,6 @@ const struct requirement error_requirements[] = {
     {.id = "error.unknown-index",
      .text = "Modules and parameters that the model does not have are refused "
              "as INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_misuse,
      .check = &check_answers,
      .answers = {{"unknown-module", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
@@ -317,10 +283,6 @@ const struct requirement error_requirements[] = {
     {.id = "error.step-in-pass",
      .text = "A step of the optimizer between BEGIN and END is refused as "
              "INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_misuse,
      .check = &check_answers,
      .answers = {{"step-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
@@ -328,10 +290,6 @@ const struct requirement error_requirements[] = {
     {.id = "error.step-with-pending",
      .text = "A step of the optimizer while unreduced gradients are pending is "
              "refused as INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_misuse_of_pending,
      .check = &check_answers,
      .answers = {{"step-with-pending", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
@@ -340,10 +298,6 @@ const struct requirement error_requirements[] = {
     {.id = "error.step-arguments",
      .text = "A step with other parameter groups than the options is refused "
              "as INVALID, and one with finite gradients finds no infinity.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_misuse,
      .check = &check_answers,
      .answers = {{"step-groups", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
@@ -351,20 +305,12 @@ const struct requirement error_requirements[] = {
     /* Inside a pass shards are in motion. */
     {.id = "error.pieces-in-pass",
      .text = "Visiting pieces between BEGIN and END is refused as INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_misuse,
      .check = &check_answers,
      .answers = {{"pieces-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
     /* In a pass the windows say what is unsharded. */
     {.id = "error.unshard-all-in-pass",
      .text = "unshard_all between BEGIN and END is refused as INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "unshard-all",
      .applies = is_misuse,
      .check = &check_answers,
@@ -373,9 +319,6 @@ const struct requirement error_requirements[] = {
     {.id = "error.misuse-harmless",
      .text = "After wrong calls losses and final weights are those of a run "
              "without them, bit for bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "num.loss-finite error.outside-window "
               "error.gradient-outside-backward error.out-of-order "
               "error.unknown-index error.step-in-pass error.pieces-in-pass "
@@ -387,10 +330,6 @@ const struct requirement error_requirements[] = {
     /* A cancelled pass is over: the engine is at rest. */
     {.id = "error.after-cancel",
      .text = "After CANCEL parameters and gradients are refused as INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "cancel",
      .applies = is_cancel,
      .check = &check_answers,
@@ -401,9 +340,6 @@ const struct requirement error_requirements[] = {
     {.id = "error.cancel-harmless",
      .text = "After cancelled passes losses and final weights are those of a "
              "run without them, bit for bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "num.loss-finite memory.rest-after-step",
      .claim = "cancel",
      .harmless = true,
@@ -413,10 +349,6 @@ const struct requirement error_requirements[] = {
     /* Reshard_all gives back what unshard_all showed. */
     {.id = "error.after-reshard-all",
      .text = "After reshard_all parameters are refused as INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "unshard-all",
      .applies = is_summon,
      .check = &check_answers,
@@ -428,9 +360,6 @@ const struct requirement error_requirements[] = {
      .text = "Clipping between BEGIN and END, to a norm of 0 or NaN, or by the "
              "third norm is refused as INVALID.",
      .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "clip",
      .applies = is_clip,
      .check = &check_answers,
@@ -443,10 +372,6 @@ const struct requirement error_requirements[] = {
     {.id = "error.save-out-of-place",
      .text = "A save in a pass, with gradients, while another one is under "
              "way, and a wait for none are refused as INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "load",
      .applies = saves_and_records,
      .check = &check_answers,
@@ -457,10 +382,6 @@ const struct requirement error_requirements[] = {
     /* Weights that change under a pass. */
     {.id = "error.load-in-pass",
      .text = "A load in a pass is refused as INVALID.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "load",
      .applies = resumes_and_records,
      .check = &check_answers,
@@ -469,10 +390,6 @@ const struct requirement error_requirements[] = {
     {.id = "error.load-damaged",
      .text = "A checkpoint that is not there, or of which one bit has turned, "
              "is refused on every rank.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "load",
      .applies = compare_case_resumes,
      .check = &check_answers,

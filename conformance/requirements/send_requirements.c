@@ -126,14 +126,14 @@ static bool disagrees(const struct expect *e)
 }
 
 const struct requirement send_requirements[] = {
-    {.id = "error.send",
-     .text = "Values are not sent between BEGIN and END, nor while all is "
-             "unsharded: that is refused as INVALID.",
-     .since = "1.1",
+    {.since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "send-values",
+     .claim = "send-values"},
+    {.id = "error.send",
+     .text = "Values are not sent between BEGIN and END, nor while all is "
+             "unsharded: that is refused as INVALID.",
      .applies = asks_wrongly,
      .check = &check_answers,
      .answers = {{"send-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
@@ -144,11 +144,6 @@ const struct requirement send_requirements[] = {
      .text = "When rank 0 lacks values of a parameter, or has none at all, and "
              "the call is not lenient, every rank answers INVALID, and the "
              "message names the parameter, or `value`.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.completes",
-     .claim = "send-values",
      .applies = asks_lacking,
      .check = &check_answers_named,
      .answers = {{"send-lacking", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
@@ -157,11 +152,6 @@ const struct requirement send_requirements[] = {
      .text = "When another rank than 0 has values to send, or ranks are not "
              "equally lenient, every rank answers MISMATCH, and the message "
              "has `value`, or `lenient`.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.completes",
-     .claim = "send-values",
      .applies = disagrees,
      .check = &check_answers_named,
      .answers = {{"send-values-of-last", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
@@ -170,11 +160,7 @@ const struct requirement send_requirements[] = {
     {.id = "send.input-stays",
      .text = "The memory that rank 0's values are read from is as it was when "
              "they have been sent.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_STEP,
-     .needs = "run.completes",
-     .claim = "send-values",
      .applies = sends,
      .check = &check_answers,
      .answers = {{"sent-values-kept", FSDP_OK, FSDP_OK}}},
@@ -182,11 +168,8 @@ const struct requirement send_requirements[] = {
      .text = "Values that rank 0 has in memory are sent once: they are "
              "broadcast from there to the world, and nothing else is "
              "communicated.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
      .needs = "run.shows-every-step",
-     .claim = "send-values",
      .applies = sends,
      .check = &check_each_step,
      .step = {.holds = sent_once},

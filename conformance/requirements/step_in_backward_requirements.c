@@ -253,16 +253,16 @@ static bool saves_the_same(const struct expect *e)
 }
 
 const struct requirement step_in_backward_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .claim = "step-in-backward"},
     {.id = "step-in-backward.same-bits",
      .text = "Behind a pass that was given its step, weights and states are "
              "those of a step behind the pass, bit for bit.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .general = true,
      .needs = "run.shows-every-step script.collectives step-in-backward.once "
               "assign.own-part assign.states-stay",
-     .claim = "step-in-backward",
      .profile = PROFILE_BITS,
      .applies = bits_apply,
      .holds = bits_hold,
@@ -271,11 +271,8 @@ const struct requirement step_in_backward_requirements[] = {
     {.id = "step-in-backward.same-files",
      .text = "States that are saved behind passes that were given their steps "
              "are the same files as those of steps behind passes.",
-     .since = "1.1",
-     .must = 0,
-     .level = LEVEL_STEP,
+     .should = true,
      .needs = "run.survives run.ranks-present step-in-backward.same-bits",
-     .claim = "step-in-backward",
      .applies = saves_the_same,
      .check = &check_answers,
      .answers = {{"saved-again", FSDP_OK, FSDP_OK}}},
@@ -283,11 +280,7 @@ const struct requirement step_in_backward_requirements[] = {
     {.id = "step-in-backward.once",
      .text = "A step behind a pass that was given its step finds no gradient, "
              "and moves nothing.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step",
-     .claim = "step-in-backward",
      .applies = once_applies,
      .holds = once_holds,
      .spoil = once_spoil},
@@ -295,11 +288,8 @@ const struct requirement step_in_backward_requirements[] = {
      .text = "Where passes are given their steps no more gradient shards are "
              "live at once than those of one unit, those in flight, and those "
              "that other passes leave.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_MEMORY,
      .needs = "run.shows-every-step",
-     .claim = "step-in-backward",
      .applies = peak_applies,
      .check = &check_each_rank,
      .rank = {peak_of_rank, peak_spoil}},
@@ -308,11 +298,8 @@ const struct requirement step_in_backward_requirements[] = {
              "unsharded, not for other groups and not with a scale, and until "
              "its pass there is no other step and no clip: each is refused as "
              "INVALID.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "step-in-backward",
      .applies = asks_wrongly,
      .check = &check_answers,
      .answers =
@@ -327,11 +314,8 @@ const struct requirement step_in_backward_requirements[] = {
      .text = "Where a unit has two backward windows in a pass, a step in "
              "backward is refused as INVALID, and the message has the unit's "
              "number.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present error.says-why",
-     .claim = "step-in-backward",
      .applies = is_options,
      .check = &check_answers,
      .answers = {{"backward-step-windows", FSDP_ERR_INVALID, FSDP_ERR_INVALID},

@@ -241,15 +241,13 @@ static bool asks_stateless(const struct expect *e)
 }
 
 const struct requirement thaw_moves_requirements[] = {
+    {.since = "1.1", .must = 1, .level = LEVEL_ERRORS, .claim = "thaw"},
     {.id = "thaw.reduces",
      .text = "From the next pass on reductions are those of the units that "
              "have something to train then, and carry what their layout says.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
      .general = true,
      .needs = "run.shows-every-step",
-     .claim = "thaw",
      .applies = reduces_some,
      .check = &check_each_step,
      .step = {.holds = reduces_in_action},
@@ -257,12 +255,9 @@ const struct requirement thaw_moves_requirements[] = {
     {.id = "thaw.states-rest",
      .text = "States rest for what is trained alone, from a thaw on and up to "
              "a freeze, to the byte.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_MEMORY,
      .general = true,
      .needs = "run.shows-every-step",
-     .claim = "thaw",
      .applies = has_states,
      .check = &check_each_rank,
      .rank = {states_of_rank, states_spoil}},
@@ -270,11 +265,8 @@ const struct requirement thaw_moves_requirements[] = {
     {.id = "mixed.after-frozen-forward",
      .text = "The reduce dtype holds from the first reduction on, whatever was "
              "frozen in the passes before it.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
      .needs = "run.shows-every-step",
-     .claim = "thaw",
      .applies = begins_frozen,
      .check = &check_each_step,
      .step = {.holds = dtype_in_action},
@@ -283,11 +275,7 @@ const struct requirement thaw_moves_requirements[] = {
      .text = "What is trained cannot be changed in a pass, while there are "
              "gradients, while a save goes on, or while all is unsharded: each "
              "is refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "thaw",
      .applies = asks_wrongly,
      .check = &check_answers,
      .answers = {{"freeze-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
@@ -297,11 +285,7 @@ const struct requirement thaw_moves_requirements[] = {
     {.id = "error.freeze-arguments",
      .text = "A parameter that is none, and another value than 0 or 1, are "
              "refused as INVALID; of the first the message has the number.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "thaw",
      .applies = asks_unknown,
      .check = &check_answers_named,
      .answers = {{"freeze-unknown-parameter", FSDP_ERR_INVALID,
@@ -311,11 +295,7 @@ const struct requirement thaw_moves_requirements[] = {
      .text = "A checkpoint that has no states of what is trained now is "
              "refused as INVALID, by the parameter's name, and changes "
              "nothing.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "thaw",
      .applies = asks_stateless,
      .check = &check_answers_named,
      .answers = {{"load-without-states", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},

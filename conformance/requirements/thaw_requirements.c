@@ -293,29 +293,27 @@ LOOKED_AT(loaded, is_loaded, RECORD_AFTER)
 LOOKED_AT(others, is_other, RECORD_AFTER)
 
 const struct requirement thaw_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "run.shows-every-step thaw.reduces assign.own-part "
+              "assign.states-stay",
+     .claim = "thaw"},
     {.id = "thaw.starts",
      .text = "The states of what is thawed are +0 until its first step, "
              "whatever they were before it was frozen.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .general = true,
      .needs = "run.shows-every-step thaw.states-rest",
-     .claim = "thaw",
      .applies = starts_applies,
      .holds = starts_holds,
      .spoil = starts_spoil},
     {.id = "thaw.stepped",
      .text = "What is thawed is stepped from the next pass on, by betas' "
              "products of the steps that it has taken since.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .general = true,
      .needs = "run.shows-every-step thaw.reduces thaw.starts "
               "thaw.frozen-keeps thaw.others-stay thaw.loaded "
               "mixed.after-frozen-forward",
-     .claim = "thaw",
      .profile = PROFILE_BITS,
      .applies = stepped_applies,
      .holds = stepped_holds,
@@ -323,26 +321,14 @@ const struct requirement thaw_requirements[] = {
     {.id = "thaw.frozen-keeps",
      .text = "What is frozen keeps its bits until it is thawed: its moments "
              "and its decay move it no more.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .general = true,
-     .needs = "run.shows-every-step thaw.reduces assign.own-part "
-              "assign.states-stay",
-     .claim = "thaw",
      .applies = kept_applies,
      .holds = kept_holds,
      .spoil = kept_spoil},
     {.id = "thaw.others-stay",
      .text = "What is trained before a parameter is frozen or thawed, and "
              "behind that, goes on with its states and its steps.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .general = true,
-     .needs = "run.shows-every-step thaw.reduces assign.own-part "
-              "assign.states-stay",
-     .claim = "thaw",
      .profile = PROFILE_BITS,
      .applies = others_applies,
      .holds = others_holds,
@@ -352,13 +338,7 @@ const struct requirement thaw_requirements[] = {
      .text = "What is loaded into a life that trains other parameters has the "
              "weights and states that were saved, and goes on with the steps "
              "that each parameter had taken.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .general = true,
-     .needs = "run.shows-every-step thaw.reduces assign.own-part "
-              "assign.states-stay",
-     .claim = "thaw",
      .profile = PROFILE_BITS,
      .applies = loaded_applies,
      .holds = loaded_holds,
