@@ -81,7 +81,7 @@ struct requirement_check {
 /* The answer to one wrong call. */
 struct compare_answer {
     const char *name;
-    int32_t want, or_want; /* either status is right */
+    int32_t want, or_want; /* either status is right; OK: there is no other */
 };
 enum {
     REQUIREMENT_MAX_ANSWERS = 16 /* of one row */
@@ -106,6 +106,7 @@ struct requirement {
     const char *text;  /* one sentence */
     const char *since; /* version of the suite */
     uint32_t must;     /* 1: MUST, 0: SHOULD */
+    bool should;       /* a SHOULD in a family of MUSTs */
     uint32_t level;
     const char *needs; /* ids, separated by spaces: a failure there makes this
                           one blocked; NULL: none */
@@ -127,7 +128,8 @@ struct requirement {
      * (judge_settle_general). */
     bool general;
     uint32_t profile; /* enum requirement_profile */
-    /* Whether the requirement says anything about this case. */
+    /* Whether the requirement says anything about this case; NULL: its check
+     * says it alone. */
     bool (*applies)(const struct expect *e);
     /* Whether anything was looked at that it speaks of; NULL: it always was.
      * Where not it does not apply. */
@@ -158,6 +160,16 @@ struct requirement {
         uint32_t stage; /* enum record_stage: there a bit is flipped */
         uint32_t steps; /* enum requirement_steps */
     } part;
+    struct { /* check_looks */
+        /* Whether look i of a script shows a value of p at that stage which the
+         * row is about; NULL: each does. */
+        bool (*is)(const struct requirement *q, const struct expect *e,
+                   uint32_t i, uint32_t p, uint32_t stage);
+        /* Of each part of each look; NULL: where it is about the weight, that
+         * and the states are the unsharded run's. */
+        bool (*holds)(const struct expect *e, const struct record *r,
+                      const struct compare_part *part, struct finding *f);
+    } look;
     struct { /* check_each_step */
         bool (*holds)(const struct expect *e,
                       const struct record_sequence *sequence, struct finding at,
@@ -182,7 +194,9 @@ struct requirement {
     /* check_curve_of, and of memory: makes the case to compare with, which
      * `words` then name. */
     void (*change)(struct run_case *c);
-    uint32_t kind;     /* of a collective, a peak or a point */
+    /* Of a collective, a peak or a point, or what else a check of a family has
+     * its rows differ in. */
+    uint32_t kind;
     const char *words; /* "with one unit" */
 };
 

@@ -118,6 +118,34 @@ UNIT_TEST(the_suite_s_own_table)
     assert_ptr_equal(requirement_table(), table);
 }
 
+/* What a row does not say its family's first row says. */
+UNIT_TEST(what_a_family_shares)
+{
+    const struct requirement *const *table = requirement_table();
+    const struct requirement *step =
+        table[requirement_index(table, "error.step-in-pass")];
+    const struct requirement *first =
+        table[requirement_index(table, "error.first-stays")];
+    const struct requirement *ahead =
+        table[requirement_index(table, "prefetch.forward-ahead")];
+    const struct requirement *weighed =
+        table[requirement_index(table, "memory.bounded")];
+
+    assert_string_equal(step->since, "1.0");
+    assert_int_equal(step->must, 1);
+    assert_int_equal(step->level, LEVEL_ERRORS);
+    assert_string_equal(step->needs, "run.survives run.ranks-present");
+    assert_string_equal(first->since, "1.1");
+    assert_string_equal(first->needs,
+                        "run.survives run.ranks-present error.says-why");
+    assert_int_equal(ahead->must, 0);
+    assert_int_equal(weighed->must, 0);
+    assert_non_null(weighed->looked_at);
+    assert_non_null(weighed->applies);
+    assert_non_null(weighed->check);
+    assert_string_equal(weighed->claim, "strict-storage");
+}
+
 UNIT_TEST(the_order_of_judging)
 {
     const struct requirement *backwards[TESTING_N + 1] = {NULL};
@@ -259,6 +287,7 @@ int main(void)
         cmocka_unit_test(needs),
         cmocka_unit_test(fields),
         cmocka_unit_test(the_suite_s_own_table),
+        cmocka_unit_test(what_a_family_shares),
         cmocka_unit_test(the_order_of_judging),
         cmocka_unit_test(claims_of_cases),
         cmocka_unit_test(claims_are_in_the_table),

@@ -163,24 +163,6 @@ UNIT_TEST(test_by_hand)
     assert_refused(wrap_by_hand(&model, unknown, 1, &u), &u);
 }
 
-UNIT_TEST(test_groups)
-{
-    const char *const blocks[] = {"block1", "block0"};
-    const char *const norm[] = {"block1.norm"};
-    const char *const strangers[] = {"block0.norm", "block1.norm"};
-    const char *const *const groups[] = {blocks, norm};
-    const char *const *const wrong[] = {strangers};
-    const char *const *const overlap[] = {blocks, blocks};
-    const uint32_t n_members[] = {2, 1};
-    const uint32_t two[] = {2, 2};
-    const uint32_t want[N] = {0, 0, 1, 1, 1, 1, 2, 1, 0, 0};
-    struct wrap_units u;
-
-    assert_units(wrap_groups(&model, groups, n_members, 2, &u), &u, 3, want);
-    assert_refused(wrap_groups(&model, wrong, n_members, 1, &u), &u);
-    assert_refused(wrap_groups(&model, overlap, two, 2, &u), &u);
-}
-
 UNIT_TEST(test_every)
 {
     const uint32_t by_1[N] = {0, 1, 0, 2, 3, 0, 4, 5, 0, 0};

@@ -250,11 +250,10 @@ static bool reduce_overlaps_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement ahead_requirements[] = {
+    {.since = "1.0", .must = 1, .needs = "stream.no-race comm.nothing-else"},
     {.id = "stream.no-race",
      .text = "Accesses to the same memory, one of them a write, are ordered by "
              "a stream, a wait or a sync.",
-     .since = "1.0",
-     .must = 1,
      .level = LEVEL_RUN,
      .needs = "run.completes",
      .applies = compare_case_plays,
@@ -263,10 +262,7 @@ const struct requirement ahead_requirements[] = {
     {.id = "stream.strict",
      .text = "Without prefetch and reductions in flight no collective is in "
              "flight across a point.",
-     .since = "1.0",
-     .must = 1,
      .level = LEVEL_COMM,
-     .needs = "stream.no-race comm.nothing-else",
      .claim = "strict-memory",
      .applies = stream_strict_applies,
      .holds = stream_strict_holds,
@@ -274,10 +270,8 @@ const struct requirement ahead_requirements[] = {
     {.id = "prefetch.forward-ahead",
      .text = "In a forward the next unit's all-gather runs beside the compute "
              "of the one before it.",
-     .since = "1.0",
-     .must = 0,
+     .should = true,
      .level = LEVEL_COMM,
-     .needs = "stream.no-race comm.nothing-else",
      .claim = "prefetch",
      .applies = flights_applies,
      .check = &check_gathers_ahead,
@@ -285,10 +279,8 @@ const struct requirement ahead_requirements[] = {
     {.id = "prefetch.backward-ahead",
      .text = "In a backward the next unit's all-gather runs beside the compute "
              "of the one before it.",
-     .since = "1.0",
-     .must = 0,
+     .should = true,
      .level = LEVEL_COMM,
-     .needs = "stream.no-race comm.nothing-else",
      .claim = "prefetch",
      .applies = flights_applies,
      .check = &check_gathers_ahead,
@@ -297,9 +289,7 @@ const struct requirement ahead_requirements[] = {
      .text = "No all-gather is given out ahead in another phase than that of "
              "its window, nor in another pass.",
      .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
-     .needs = "stream.no-race comm.nothing-else",
      .claim = "prefetch",
      .applies = same_phase_applies,
      .holds = same_phase_holds,
@@ -307,10 +297,8 @@ const struct requirement ahead_requirements[] = {
     {.id = "prefetch.reduce-overlaps",
      .text = "With reductions in flight the next backward does not wait for "
              "the one before it to be reduced.",
-     .since = "1.0",
-     .must = 0,
+     .should = true,
      .level = LEVEL_COMM,
-     .needs = "stream.no-race comm.nothing-else",
      .claim = "prefetch",
      .applies = reduce_overlaps_applies,
      .holds = reduce_overlaps_holds,

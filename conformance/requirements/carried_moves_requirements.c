@@ -400,29 +400,24 @@ static bool carries_fresh_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement carried_moves_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .applies = is_stepped,
+     .looked_at = carried_is_known},
     {.id = "comm.carries-stepped",
      .text = "Where ranks are isolated, what is sent in all-gathers of a unit "
              "does not stay the same over a step in which gradients of it "
              "that are not all 0 were reduced, as it did not in the first "
              "one.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.carries-shards comm.carries-gradients",
-     .applies = is_stepped,
-     .looked_at = carried_is_known,
      .holds = carries_stepped_holds,
      .spoil = carries_stepped_spoil},
     {.id = "comm.carries-fresh",
      .text = "Where ranks are isolated, and gradients alone move a unit's "
              "shards, not all ranks have sent 0, or what they sent in the step "
              "before, in its reductions.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.carries-gradients comm.carries-partial-sums",
-     .applies = is_stepped,
-     .looked_at = carried_is_known,
      .holds = carries_fresh_holds,
      .spoil = carries_fresh_spoil},
     {0},

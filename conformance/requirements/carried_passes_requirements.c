@@ -372,29 +372,24 @@ static bool carries_left_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement carried_passes_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .applies = is_gathered,
+     .looked_at = is_known},
     {.id = "comm.carries-lent",
      .text = "Where ranks are isolated, what the forward of each pass is lent "
              "of a unit is what the ranks of its group have sent when it was "
              "gathered.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.carries-shards comm.carries-looked-at comm.carries-same "
               "comm.carries-stepped",
-     .applies = is_gathered,
-     .looked_at = is_known,
      .holds = carries_lent_holds,
      .spoil = carries_lent_spoil},
     {.id = "comm.carries-left",
      .text = "Where ranks are isolated, what a rank sends in a reduction of a "
              "unit is what the backward of the pass has left, where nothing "
              "was left before; and elsewhere never nothing but 0.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.carries-gradients comm.carries-fresh",
-     .applies = is_gathered,
-     .looked_at = is_known,
      .holds = carries_left_holds,
      .spoil = carries_left_spoil},
     {0},

@@ -222,28 +222,24 @@ static bool carries_looked_at_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement carried_steps_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .looked_at = carried_is_known},
     {.id = "comm.carries-same",
      .text = "Where ranks are isolated, a rank sends the same in all "
              "all-gathers of a unit between which nothing changes its shard: "
              "no step, load or values that are given.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.carries-shards comm.carries-looked-at",
      .applies = is_gathered,
-     .looked_at = carried_is_known,
      .holds = carries_same_holds,
      .spoil = carries_same_spoil},
     {.id = "comm.carries-looked-at",
      .text = "Where ranks are isolated, what a rank has sent in an all-gather "
              "of a script is its shard, as a look shows it between which and "
              "that nothing changes it.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.as-carried",
      .applies = looks,
-     .looked_at = carried_is_known,
      .holds = carries_looked_at_holds,
      .spoil = carries_looked_at_spoil},
     {0},

@@ -297,41 +297,32 @@ static bool carries_partials_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement carried_values_requirements[] = {
-    {.id = "comm.carries-shards",
-     .text = "Where ranks are isolated, what a rank has sent in an all-gather "
-             "of a unit is its shard, bit for bit in the dtype of the wire.",
-     .since = "1.1",
+    {.since = "1.1",
      .must = 1,
      .level = LEVEL_COMM,
      .needs = "comm.as-carried",
+     .looked_at = carried_is_known},
+    {.id = "comm.carries-shards",
+     .text = "Where ranks are isolated, what a rank has sent in an all-gather "
+             "of a unit is its shard, bit for bit in the dtype of the wire.",
      .applies = is_gathered,
-     .looked_at = carried_is_known,
      .holds = carries_shards_holds,
      .spoil = carries_shards_spoil},
     {.id = "comm.carries-gradients",
      .text = "Where ranks are isolated, what a rank has sent in a "
              "reduce-scatter of a unit is what its gradients add up to, bit "
              "for bit in the dtype of the wire.",
-     .since = "1.1",
-     .must = 1,
      .across = true,
-     .level = LEVEL_COMM,
      .needs = "comm.as-carried frozen.zeros",
      .applies = is_followed,
-     .looked_at = carried_is_known,
      .holds = carries_gradients_holds,
      .spoil = carries_gradients_spoil},
     {.id = "comm.carries-partial-sums",
      .text = "Where ranks are isolated, what a rank has sent to the other "
              "replicas in an all-reduce of a unit is what the gradients of "
              "its own add up to, bit for bit in the dtype of the wire.",
-     .since = "1.1",
-     .must = 1,
      .across = true,
-     .level = LEVEL_COMM,
-     .needs = "comm.as-carried",
      .applies = is_replicated,
-     .looked_at = carried_is_known,
      .holds = carries_partials_holds,
      .spoil = carries_partials_spoil},
     {0},

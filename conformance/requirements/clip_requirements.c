@@ -160,35 +160,27 @@ static bool scale_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement clip_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .needs = "layout.chunk-rule grad.finite reduce.replicas-equal"},
     {.id = "clip.norm",
      .text = "The norm that clipping gives every rank is that of the gradients "
              "of all shards, before they are clipped and each counted once, "
              "for p = 1, 2 and infinity, correctly rounded (in an arithmetic "
              "of its own within the roundings of the sum).",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
-     .needs = "layout.chunk-rule grad.finite reduce.replicas-equal",
      .claim = "clip",
      .applies = norm_applies,
      .holds = norm_holds,
      .spoil = norm_spoil},
     {.id = "frozen.not-in-norm",
      .text = "Clipping knows the gradients of trainable parameters only.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
-     .needs = "layout.chunk-rule grad.finite reduce.replicas-equal",
      .claim = "frozen",
      .applies = leaves_frozen_out,
      .holds = norm_holds,
      .spoil = norm_spoil},
     {.id = "ignored.not-in-norm",
      .text = "Clipping knows no gradient of what is ignored.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
-     .needs = "layout.chunk-rule grad.finite reduce.replicas-equal",
      .claim = "ignored",
      .applies = ignores_some,
      .holds = norm_holds,
@@ -197,9 +189,6 @@ const struct requirement clip_requirements[] = {
      .text = "Clipping multiplies every gradient once by max_norm / (norm + "
              "1e-6), if the norm that it gives is beyond max_norm, and else "
              "leaves all as they are, bit for bit.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .beside_training = true,
      .needs = "clip.norm",
      .claim = "clip",

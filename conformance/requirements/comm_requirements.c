@@ -315,11 +315,9 @@ static bool is_sharded_in_16_bits(const struct expect *e)
 }
 
 const struct requirement comm_requirements[] = {
+    {.since = "1.0", .must = 1, .level = LEVEL_COMM},
     {.id = "comm.silent-at-one",
      .text = "With one rank nothing is communicated at all.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "run.completes",
      .applies = silent_at_one_applies,
      .check = &check_each_rank,
@@ -328,9 +326,6 @@ const struct requirement comm_requirements[] = {
      .text = "Where ranks are processes of their own, an engine opens no "
              "socket, pipe or shared mapping, and has no process of its own "
              "between two steps or at the end.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "run.completes",
      .applies = compare_case_plays,
      .holds = no_private_channel_holds,
@@ -339,9 +334,6 @@ const struct requirement comm_requirements[] = {
      .text = "Steps use all-gather, reduce-scatter and all-reduce only; "
              "sharding, and what follows the last step, communicate nothing "
              "(but for unshard_all, one all-gather a unit).",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "run.shows-every-step",
      .applies = compare_case_communicates,
      .holds = nothing_else_holds,
@@ -350,9 +342,6 @@ const struct requirement comm_requirements[] = {
     {.id = "comm.nothing-exchanged",
      .text = "From the end of shard to that of plain training nothing goes "
              "through `exchange`.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "run.completes",
      .applies = trains_plainly,
      .check = &check_each_rank,
@@ -360,9 +349,6 @@ const struct requirement comm_requirements[] = {
     {.id = "comm.dims",
      .text = "All-gather and reduce-scatter run over the shard dimension, "
              "all-reduce over the replicate dimension.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.nothing-else",
      .applies = compare_case_communicates,
      .check = &check_each_collective,
@@ -370,9 +356,6 @@ const struct requirement comm_requirements[] = {
     {.id = "comm.dtype",
      .text = "Every collective of a step moves the dtype that its unit's "
              "options say.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.nothing-else mixed.gather-dtype mixed.reduce-dtype",
      .applies = compare_case_communicates,
      .check = &check_each_collective,
@@ -380,9 +363,6 @@ const struct requirement comm_requirements[] = {
     {.id = "comm.fold-declared",
      .text = "Every reduction asks the communicator for the fold of the "
              "options.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.nothing-else",
      .applies = fold_declared_applies,
      .spoil = fold_declared_spoil,
@@ -391,9 +371,6 @@ const struct requirement comm_requirements[] = {
     {.id = "comm.message-size",
      .text = "Every collective moves exactly one shard of the unit that it "
              "names.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.nothing-else",
      .applies = compare_case_communicates,
      .check = &check_each_collective,
@@ -405,9 +382,6 @@ const struct requirement comm_requirements[] = {
      .text = "What is gathered first is every element's initial value, where "
              "the layout has it: shards in the order of ranks, in each a "
              "unit's parameters in the model's order.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "layout.initial-values gather.unsharded-values comm.message-size "
               "comm.order",
      .applies = is_sharded_and_staged,
@@ -421,9 +395,6 @@ const struct requirement comm_requirements[] = {
      * before can reach a result by way of a reduction. */
     {.id = "comm.padding-zero",
      .text = "The padding of parameters and gradients is +0 on the wire.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "run.completes stream.no-race comm.message-size "
               "comm.packing-order",
      .applies = is_sharded_in_float32,
@@ -436,8 +407,6 @@ const struct requirement comm_requirements[] = {
     {.id = "mixed.padding-zero",
      .text = "In mixed precision padding is +0 on the wire in every dtype.",
      .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "run.completes stream.no-race comm.message-size "
               "comm.packing-order mixed.gather-dtype mixed.reduce-dtype",
      .applies = is_sharded_in_16_bits,

@@ -337,15 +337,15 @@ static void same_on_all_ranks_spoil(struct record_collective *c)
 }
 
 const struct requirement comm_step_requirements[] = {
+    {.since = "1.0",
+     .must = 1,
+     .level = LEVEL_COMM,
+     .applies = compare_case_communicates},
     /* A unit is gathered once for each of its windows. */
     {.id = "comm.all-gather-count",
      .text = "Each step of each rank makes as many all-gathers as the windows "
              "of its units need, no more and no fewer.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.nothing-else",
-     .applies = compare_case_communicates,
      .check = &check_kind_count,
      .kind = FSDP_ALL_GATHER},
     /* A unit is reduced once for each synchronised microbatch, and not at
@@ -353,22 +353,14 @@ const struct requirement comm_step_requirements[] = {
     {.id = "comm.reduce-scatter-count",
      .text = "Each step of each rank makes as many reduce-scatters as the "
              "windows of its units need, no more and no fewer.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.nothing-else",
-     .applies = compare_case_communicates,
      .check = &check_kind_count,
      .kind = FSDP_REDUCE_SCATTER},
     /* Only replicas all-reduce, and only shards. */
     {.id = "comm.all-reduce-count",
      .text = "Each step of each rank makes as many all-reduces as the windows "
              "of its units need, no more and no fewer.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.nothing-else",
-     .applies = compare_case_communicates,
      .check = &check_kind_count,
      .kind = FSDP_ALL_REDUCE},
     {.id = "comm.closed-form",
@@ -376,9 +368,6 @@ const struct requirement comm_step_requirements[] = {
              "all-gathers (one less a microbatch if the root is kept), and U "
              "reduce-scatters and all-reduces for each synchronised "
              "microbatch, where shard and replica degree exceed 1.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.all-gather-count comm.reduce-scatter-count "
               "comm.all-reduce-count",
      .applies = closed_form_applies,
@@ -387,20 +376,13 @@ const struct requirement comm_step_requirements[] = {
     {.id = "comm.bytes",
      .text = "In each step every unit moves the expected bytes in each kind of "
              "collective.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.all-gather-count comm.reduce-scatter-count "
               "comm.all-reduce-count comm.message-size comm.dtype",
-     .applies = compare_case_communicates,
      .check = &check_each_step,
      .step = {bytes_in_step, bytes_spoil}},
     {.id = "comm.order",
      .text = "Without prefetch a step gathers and reduces its units exactly in "
              "the order in which their windows open and close.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.all-gather-count comm.reduce-scatter-count "
               "comm.all-reduce-count",
      .claim = "strict-memory",
@@ -410,9 +392,6 @@ const struct requirement comm_step_requirements[] = {
     {.id = "comm.every-step-alike",
      .text = "Every step of a rank makes the same collectives in the same "
              "order as its first.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.bytes comm.order",
      .applies = every_step_alike_applies,
      .check = &check_each_rank,
@@ -420,11 +399,7 @@ const struct requirement comm_step_requirements[] = {
     {.id = "comm.same-on-all-ranks",
      .text = "All ranks make the same collectives in the same order, in every "
              "field.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "comm.bytes comm.dims comm.fold-declared comm.order",
-     .applies = compare_case_communicates,
      .holds = same_on_all_ranks_holds,
      .check = &check_each_collective,
      .collective = {.spoil = same_on_all_ranks_spoil}},

@@ -7,7 +7,7 @@
  */
 #include "requirements/control_gathers.h"
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
@@ -220,32 +220,12 @@ static bool values_spoil(const struct expect *e, struct record *r)
     return compare_spoil_stage(r, RECORD_SUMMONED, i);
 }
 
-/* ---- Calls that must be refused -------------------------------------------
- */
-
-static bool asks_in_windows(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_RESHARD_IN_WINDOW) &&
-           script_action_asks(e, SCRIPT_CALL_RESHARD_KEPT) &&
-           script_action_asks(e, SCRIPT_CALL_UNSHARD_WHILE_OPEN) &&
-           script_action_asks(e, SCRIPT_CALL_RESHARD_WHILE_OPEN);
-}
-
-static bool asks_unknown(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT) &&
-           script_action_asks(e, SCRIPT_CALL_RESHARD_UNKNOWN_UNIT);
-}
-
 const struct requirement control_copy_requirements[] = {
+    {.since = "1.1", .must = 1, .level = LEVEL_COMM, .claim = "unit-controls"},
     {.id = "control.reshard-forward",
      .text = "A unit is resharded behind its forward as it was said last, and "
              "gathered again only where it was.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "run.shows-every-step",
-     .claim = "unit-controls",
      .applies = forward_applies,
      .check = &check_each_step,
      .step = {.holds = forward_in_action},
@@ -253,11 +233,7 @@ const struct requirement control_copy_requirements[] = {
     {.id = "control.reshard-backward",
      .text = "A unit that is not resharded behind its backward is not gathered "
              "for its next window.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "run.shows-every-step",
-     .claim = "unit-controls",
      .applies = backward_applies,
      .check = &check_each_step,
      .step = {.holds = backward_in_action},
@@ -266,11 +242,7 @@ const struct requirement control_copy_requirements[] = {
     {.id = "control.fresh-after-step",
      .text = "No window behind a step, or an assign, sees a copy from before "
              "it: each unit is gathered anew.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "run.shows-every-step",
-     .claim = "unit-controls",
      .applies = step_applies,
      .check = &check_each_step,
      .step = {.holds = step_in_action},
@@ -291,33 +263,23 @@ const struct requirement control_copy_requirements[] = {
     {.id = "control.next-begin",
      .text = "A knob that is turned at rest changes nothing until the next "
              "BEGIN: a copy that is there is used once more.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "run.shows-every-step control.reshard-backward",
-     .claim = "unit-controls",
      .applies = turned_applies,
      .check = &check_each_step,
      .step = {.holds = turned_in_action},
      .spoil = turned_spoil},
     {.id = "control.reshard",
      .text = "What is resharded by hand is live no longer.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_MEMORY,
      .needs = "run.shows-every-step control.unshard-ahead",
-     .claim = "unit-controls",
      .applies = reshards,
      .check = &check_each_rank,
      .rank = {reshard_of_rank, reshard_spoil}},
     {.id = "control.unshard-values",
      .text = "A unit that is unsharded at rest lends the values that its "
              "window would, bit for bit.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_GATHER,
      .needs = "run.shows-every-step",
-     .claim = "unit-controls",
      .profile = PROFILE_BITS,
      .applies = unshards,
      .holds = values_hold,
@@ -326,28 +288,20 @@ const struct requirement control_copy_requirements[] = {
      .text = "A unit that is resharded by hand in a window of its own, or "
              "between its forward and its backward where it stays unsharded, "
              "is refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "unit-controls",
-     .applies = asks_in_windows,
-     .check = &check_answers,
-     .answers = {{"reshard-in-window", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"reshard-kept", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"unshard-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"reshard-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .check = &check_asked,
+     .answers = {{"reshard-in-window", FSDP_ERR_INVALID},
+                 {"reshard-kept", FSDP_ERR_INVALID},
+                 {"unshard-while-open", FSDP_ERR_INVALID},
+                 {"reshard-while-open", FSDP_ERR_INVALID}}},
     {.id = "error.by-hand-arguments",
      .text = "A unit beyond the units is neither unsharded nor resharded, but "
              "refused as INVALID, with its number.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "unit-controls",
-     .applies = asks_unknown,
-     .check = &check_answers_named,
-     .answers = {{"unshard-unknown-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"reshard-unknown-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .check = &check_asked_named,
+     .answers = {{"unshard-unknown-unit", FSDP_ERR_INVALID},
+                 {"reshard-unknown-unit", FSDP_ERR_INVALID}}},
     {0},
 };

@@ -304,11 +304,9 @@ static bool equals_training_forward_spoil(const struct expect *e,
 }
 
 const struct requirement curve_requirements[] = {
+    {.since = "1.0", .must = 1, .level = LEVEL_STEP},
     {.id = "num.loss-finite",
      .text = "Every rank's loss of every microbatch is finite.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step grad.finite step.weights",
      .applies = compare_case_trains,
      .check = &check_each_rank,
@@ -316,9 +314,6 @@ const struct requirement curve_requirements[] = {
     {.id = "num.curve",
      .text = "The loss curve, folded over ranks, equals the unsharded "
              "baseline's at every microbatch, bit for bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "num.loss-finite grad.local reduce.baseline step.state "
               "step.weights offload.same-bits",
      .profile = PROFILE_BITS,
@@ -329,8 +324,6 @@ const struct requirement curve_requirements[] = {
      .text = "In an arithmetic of its own every rank's loss of every "
              "microbatch is the baseline's within the bound of roundings.",
      .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "num.loss-finite grad.bound step.bound clip.scale",
      .profile = PROFILE_BOUND,
      .applies = is_undisturbed,
@@ -339,9 +332,6 @@ const struct requirement curve_requirements[] = {
     {.id = "num.local-loss",
      .text = "Each rank's own loss equals the loss of the same rank in the "
              "baseline, bit for bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "num.curve",
      .profile = PROFILE_BITS,
      .applies = is_undisturbed,
@@ -350,9 +340,6 @@ const struct requirement curve_requirements[] = {
     {.id = "num.loss-falls",
      .text = "On the natural data of the seed model the loss of the last step "
              "is below that of the first.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "num.curve",
      .applies = loss_falls_applies,
      .holds = loss_falls_holds,
@@ -360,9 +347,6 @@ const struct requirement curve_requirements[] = {
     {.id = "num.deterministic",
      .text = "Training again after destroy gives the same losses on every "
              "rank, bit for bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step stream.no-race",
      .applies = deterministic_applies,
      .check = &check_each_rank,
@@ -372,9 +356,6 @@ const struct requirement curve_requirements[] = {
              "in the baseline and, if it calls what training calls, that of "
              "the next step's first forward, bit for bit (in an arithmetic of "
              "its own the latter, or else the former within the bound).",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "num.loss-finite",
      .claim = "eval",
      .applies = equals_training_forward_applies,

@@ -6,7 +6,7 @@
  * script_requirements.c's to ask.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
@@ -139,18 +139,7 @@ static bool sent_spoil(const struct expect *e, struct record_rank *rank)
 /* ---- Calls that must be refused ------------------------------------------ */
 
 /* Of which ranks have values. */
-static bool disagrees(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES) &&
-           script_action_asks(e, SCRIPT_CALL_LAST_RANK_HAS_VALUES);
-}
-
-static const struct compare_answer pieces_answer = {.name = "deferred-pieces"};
-
-static bool asks_pieces(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_DEFERRED_PIECES);
-}
+static const char pieces[] = "deferred-pieces";
 
 /* Who owns nothing, or has been given values for all that it owns, lacks none.
  */
@@ -163,7 +152,7 @@ static bool named_of_rank(const struct expect *e,
     for (uint32_t i = 0; i < rank->n_answers; i++) {
         const struct record_answer *const got = &rank->answer[i];
 
-        if (strcmp(got->name, pieces_answer.name) == 0) {
+        if (strcmp(got->name, pieces) == 0) {
             const bool shows = script_action_has_pieces(e, n++, k);
 
             if (got->status != (shows ? FSDP_OK : FSDP_ERR_INVALID)) {
@@ -176,7 +165,7 @@ static bool named_of_rank(const struct expect *e,
         }
     }
     return n > 0 || finding_note(f, finding_at("answers", -1, -1, k),
-                                 "%s: no answer", pieces_answer.name);
+                                 "%s: no answer", pieces);
 }
 
 static bool named_holds(const struct expect *e, const struct record *r,
@@ -188,62 +177,36 @@ static bool named_holds(const struct expect *e, const struct record *r,
            check_answers_named.holds(&names_alone, e, r, f);
 }
 
-static bool named_spoil(const struct expect *e, struct record *r)
-{
-    (void)e;
-    return compare_spoil_answers(r, &pieces_answer, 1);
-}
-
-static bool asks_all(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_DEFERRED_BEGIN) &&
-           script_action_asks(e, SCRIPT_CALL_DEFERRED_SAVE) &&
-           script_action_asks(e, SCRIPT_CALL_DEFERRED_UNSHARD_ALL);
-}
-
-static bool asks_units(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_DEFERRED_UNSHARD) &&
-           script_action_asks(e, SCRIPT_CALL_DEFERRED_SUMMON);
-}
-
 const struct requirement deferred_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .needs = "run.shows-every-step",
+     .claim = "deferred"},
     {.id = "deferred.named",
      .text = "A model that began without values shows no pieces as long as "
              "this rank lacks some, and does as soon as it lacks none: the "
              "first is INVALID, and the message names a parameter.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "deferred",
-     .applies = asks_pieces,
-     .holds = named_holds,
-     .spoil = named_spoil},
+     .check = &check_asked,
+     .answers = {{"deferred-pieces"}},
+     .holds = named_holds},
     {.id = "deferred.peak",
      .text = "Giving values to a model that began without has no more "
              "unsharded or staged at once than the largest unit is.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_MEMORY,
-     .needs = "run.shows-every-step",
-     .claim = "deferred",
      .applies = only_assigns,
      .check = &check_each_rank,
      .rank = {peak_of_rank, peak_spoil}},
     {.id = "error.deferred",
      .text = "A pass, a save and unshard_all are refused as INVALID as long as "
              "any rank lacks values, and the message names a parameter.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "deferred",
-     .applies = asks_all,
-     .check = &check_answers_named,
-     .answers = {{"deferred-begin", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"deferred-save", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"deferred-unshard-all", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .check = &check_asked_named,
+     .answers = {{"deferred-begin", FSDP_ERR_INVALID},
+                 {"deferred-save", FSDP_ERR_INVALID},
+                 {"deferred-unshard-all", FSDP_ERR_INVALID}}},
     {.id = "error.deferred-unit",
      .text =
          "One unit is neither unsharded by hand nor summoned as long as any "
@@ -254,32 +217,23 @@ const struct requirement deferred_requirements[] = {
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
      .claim = "deferred",
-     .applies = asks_units,
-     .check = &check_answers_named,
-     .answers = {{"deferred-unshard", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"deferred-summon", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .check = &check_asked_named,
+     .answers = {{"deferred-unshard", FSDP_ERR_INVALID},
+                 {"deferred-summon", FSDP_ERR_INVALID}}},
     /* Who has none would wait for values, or begin with what was in memory. */
     {.id = "error.values-disagree",
      .text = "When some ranks have initial values and others have none, shard "
              "answers MISMATCH on every rank, and the message names `initial`; "
              "but for rank 0 alone.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "deferred",
-     .applies = disagrees,
-     .check = &check_answers_named,
-     .answers = {{"shard-values", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
-                 {"shard-values-of-last", FSDP_ERR_MISMATCH,
-                  FSDP_ERR_MISMATCH}}},
+     .check = &check_asked_named,
+     .answers = {{"shard-values", FSDP_ERR_MISMATCH},
+                 {"shard-values-of-last", FSDP_ERR_MISMATCH}}},
     {.id = "rank0.peak",
      .text = "While rank 0 sends its values no rank has more unsharded or "
              "staged at once than the largest unit is.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_MEMORY,
-     .needs = "run.shows-every-step",
      .claim = "rank0-initial",
      .applies = only_sends,
      .check = &check_each_rank,
@@ -287,10 +241,7 @@ const struct requirement deferred_requirements[] = {
     {.id = "rank0.sent-once",
      .text = "Values that rank 0 alone has are sent once: sharding broadcasts "
              "them from there to the world, and communicates nothing else.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
-     .needs = "run.shows-every-step",
      .claim = "rank0-initial",
      .applies = sends,
      .check = &check_each_rank,
@@ -298,10 +249,7 @@ const struct requirement deferred_requirements[] = {
     {.id = "send.peak",
      .text = "While rank 0 sends a state dict no rank has more unsharded or "
              "staged at once than the largest unit is.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_MEMORY,
-     .needs = "run.shows-every-step",
      .claim = "send-values",
      .applies = sends_others,
      .check = &check_each_rank,

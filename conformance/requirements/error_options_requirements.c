@@ -6,7 +6,7 @@
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include <string.h>
 
@@ -34,18 +34,6 @@ static const struct requirement_check check_unclaimed = {
 /* error.unclaimed: dtypes of the options, or of a unit alone; a model of which
  * a parameter is frozen, or tied, or that has a buffer. */
 
-/* Which claim makes one of them right; NULL: none does. */
-static const char *claim_that_allows(const char *answer)
-{
-    uint32_t call = 0;
-
-    while (call < SCRIPT_N_CALLS &&
-           strcmp(script_calls[call].name, answer) != 0) {
-        call++;
-    }
-    return call < SCRIPT_N_CALLS ? script_calls[call].allowed_by : NULL;
-}
-
 /* Those answers of the row that an engine with these claims owes. */
 static uint32_t owed(const struct requirement *q, const struct record *r,
                      struct compare_answer *out)
@@ -54,7 +42,9 @@ static uint32_t owed(const struct requirement *q, const struct record *r,
 
     for (uint32_t i = 0; i < REQUIREMENT_MAX_ANSWERS && q->answers[i].name;
          i++) {
-        const char *claim = claim_that_allows(q->answers[i].name);
+        const uint32_t call = script_action_call(q->answers[i].name);
+        const char *claim =
+            call < SCRIPT_N_CALLS ? script_calls[call].allowed_by : NULL;
 
         if (!claim || !record_claims(r, claim)) {
             out[n++] = q->answers[i];
@@ -154,11 +144,6 @@ static bool is_disagree_on_offload(const struct expect *e)
     return is_disagree(e) && e->c->offload != CASE_NOT_OFFLOADED;
 }
 
-static bool is_disagree_on_reshard(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_RANKS_DISAGREE_ON_RESHARD);
-}
-
 static bool is_disagree_on_buffers(const struct expect *e)
 {
     return is_disagree(e) && case_has_buffers(e->c);
@@ -170,50 +155,43 @@ static bool is_disagree_on_frozen(const struct expect *e)
 }
 
 const struct requirement error_options_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.survives run.ranks-present",
+     .check = &check_answers},
     /* Options that do not fit are found when sharding, not in the middle of
      * a run. */
     {.id = "error.options",
      .text = "Each option that does not fit is refused by shard, with INVALID, "
              "or UNSUPPORTED where it may be a matter of claims.",
      .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_options,
-     .check = &check_answers,
      .answers = {{"unknown-layout", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
                  {"unknown-optimizer", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
                  {"unknown-fold", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
-                 {"unit-out-of-range", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"negative-divide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"nan-divide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+                 {"unit-out-of-range", FSDP_ERR_INVALID},
+                 {"negative-divide-factor", FSDP_ERR_INVALID},
+                 {"nan-divide-factor", FSDP_ERR_INVALID},
                  {"group-out-of-range", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
-                 {"mesh-does-not-divide", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"shards-do-not-divide", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+                 {"mesh-does-not-divide", FSDP_ERR_INVALID},
+                 {"shards-do-not-divide", FSDP_ERR_INVALID}}},
     /* How far to run ahead is a number of units: more than there are is a
      * mistake of the caller's, who wants to know where. */
     {.id = "error.options-ahead",
      .text = "Prefetch and reductions in flight beyond the number of units are "
              "refused as INVALID, and the message names the option.",
      .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "prefetch",
      .applies = is_options,
      .check = &check_answers_named,
-     .answers = {{"prefetch-forward-beyond", FSDP_ERR_INVALID,
-                  FSDP_ERR_INVALID},
-                 {"prefetch-backward-beyond", FSDP_ERR_INVALID,
-                  FSDP_ERR_INVALID},
-                 {"reduces-beyond", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"prefetch-forward-beyond", FSDP_ERR_INVALID},
+                 {"prefetch-backward-beyond", FSDP_ERR_INVALID},
+                 {"reduces-beyond", FSDP_ERR_INVALID}}},
     /* What an engine does not claim it refuses rather than gets wrong. */
     {.id = "error.unclaimed-dtype",
      .text = "An engine that does not claim bf16 refuses it when sharding.",
      .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_options,
      .check = &check_unclaimed,
      .answers = {{"unclaimed-dtype", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID}}},
@@ -252,207 +230,128 @@ const struct requirement error_options_requirements[] = {
      .text = "A parameter's unit that is neither one of the units nor none is "
              "refused as INVALID when sharding, and the message names the "
              "parameter.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present error.says-why",
      .claim = "parameter-units",
      .applies = is_options,
      .check = &check_answers_named,
-     .answers = {{"parameter-unit-out-of-range", FSDP_ERR_INVALID,
-                  FSDP_ERR_INVALID}}},
+     .answers = {{"parameter-unit-out-of-range", FSDP_ERR_INVALID}}},
     /* What is stored once cannot be in two units, or be two things. */
     {.id = "error.tied",
      .text = "A parameter that is tied to one of another unit, shape, dtype or "
              "flags, to a later one or to one that is tied itself is refused "
              "when sharding, as INVALID, and the message names both.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present error.says-why",
      .claim = "shared",
      .applies = is_options,
      .check = &check_tied,
-     .answers = {{"tied-across-units", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"tied-to-tied", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"tied-to-later", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"tied-other-shape", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+     .answers = {{"tied-across-units", FSDP_ERR_INVALID},
+                 {"tied-to-tied", FSDP_ERR_INVALID},
+                 {"tied-to-later", FSDP_ERR_INVALID},
+                 {"tied-other-shape", FSDP_ERR_INVALID},
                  {"tied-other-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
-                 {"tied-other-flags", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+                 {"tied-other-flags", FSDP_ERR_INVALID}}},
     {.id = "ignored.tied",
      .text = "A tie of which one name is ignored and the other is in a unit is "
              "refused as INVALID, or as UNSUPPORTED by who has no ties.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "ignored",
      .applies = is_options,
-     .check = &check_answers,
      .answers = {{"tied-name-ignored", FSDP_ERR_INVALID,
                   FSDP_ERR_UNSUPPORTED}}},
     /* A gradient that is divided by no number is none. */
     {.id = "error.factors",
      .text = "Divide and predivide factors that are negative or not finite, of "
              "the options or of a unit, are refused as INVALID when sharding.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "unit-factors",
      .applies = is_options,
-     .check = &check_answers,
-     .answers =
-         {{"infinite-divide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-          {"negative-predivide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-          {"nan-predivide-factor", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-          {"negative-factor-of-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-          {"infinite-predivide-of-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"infinite-divide-factor", FSDP_ERR_INVALID},
+                 {"negative-predivide-factor", FSDP_ERR_INVALID},
+                 {"nan-predivide-factor", FSDP_ERR_INVALID},
+                 {"negative-factor-of-unit", FSDP_ERR_INVALID},
+                 {"infinite-predivide-of-unit", FSDP_ERR_INVALID}}},
     /* Ranks that were given different options would hang or mix data in the
      * first step. */
     {.id = "error.ranks-disagree",
      .text = "When ranks are given different options, shard answers MISMATCH "
              "on every one of them.",
      .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_disagree,
-     .check = &check_answers,
-     .answers = {{"shard", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard", FSDP_ERR_MISMATCH}}},
     /* Ranks that wrap differently would gather different parameters. */
     {.id = "error.units-disagree",
      .text = "When rank 0 is given other units than the others, shard answers "
              "MISMATCH on every rank.",
      .since = "1.0",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .applies = is_disagree,
-     .check = &check_answers,
-     .answers = {{"shard-units", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-units", FSDP_ERR_MISMATCH}}},
     /* One would reduce what the others do not. */
     {.id = "error.frozen-disagree",
      .text = "When another parameter is frozen on rank 0 than on the others, "
              "shard answers MISMATCH on every rank.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "frozen",
      .applies = is_disagree_on_frozen,
-     .check = &check_answers,
-     .answers = {{"shard-frozen", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-frozen", FSDP_ERR_MISMATCH}}},
     {.id = "error.parameter-units-disagree",
      .text = "When a parameter has another unit on rank 0 than on the others, "
              "shard answers MISMATCH on every rank.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "parameter-units",
      .applies = is_disagree_on_units,
-     .check = &check_answers,
-     .answers = {{"shard-parameter-units", FSDP_ERR_MISMATCH,
-                  FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-parameter-units", FSDP_ERR_MISMATCH}}},
     {.id = "error.ignored-disagree",
      .text = "When rank 0 ignores a parameter that the others do not, shard "
              "answers MISMATCH on every rank.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "ignored",
      .applies = is_disagree_on_ignored,
-     .check = &check_answers,
-     .answers = {{"shard-ignored", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-ignored", FSDP_ERR_MISMATCH}}},
     /* What one unit is divided by is no part of the options. */
     {.id = "error.factors-disagree",
      .text = "When a unit has another divide factor on rank 0 than on the "
              "others, shard answers MISMATCH on every rank.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "unit-factors",
      .applies = is_disagree_on_factors,
-     .check = &check_answers,
-     .answers = {{"shard-factors", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-factors", FSDP_ERR_MISMATCH}}},
     {.id = "error.dtypes-disagree",
      .text = "When a unit has another dtype of its own on rank 0 than on the "
              "others, of parameters, gradients, their sums or the wire, shard "
              "answers MISMATCH on every rank.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "bf16",
      .applies = is_disagree_on_dtypes,
-     .check = &check_answers,
-     .answers = {{"shard-dtypes", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
-                 {"shard-reduce-dtype", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
-                 {"shard-grad-dtype", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
-                 {"shard-accumulate-dtype", FSDP_ERR_MISMATCH,
-                  FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-dtypes", FSDP_ERR_MISMATCH},
+                 {"shard-reduce-dtype", FSDP_ERR_MISMATCH},
+                 {"shard-grad-dtype", FSDP_ERR_MISMATCH},
+                 {"shard-accumulate-dtype", FSDP_ERR_MISMATCH}}},
     {.id = "error.buffer-dtypes-disagree",
      .text = "When a unit's buffers are lent in another dtype on rank 0 than "
              "on the others, shard answers MISMATCH on every rank.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "buffers",
      .applies = is_disagree_on_buffer_dtypes,
-     .check = &check_answers,
-     .answers = {{"shard-buffer-dtype", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-buffer-dtype", FSDP_ERR_MISMATCH}}},
     {.id = "error.offload-disagree",
      .text = "When a unit, or a kind of what is in it, is offloaded on rank 0 "
              "and not on the others, or the other way round, shard answers "
              "MISMATCH on every rank.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "offload",
      .applies = is_disagree_on_offload,
-     .check = &check_answers,
-     .answers = {{"shard-offload", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
-                 {"shard-offload-kinds", FSDP_ERR_MISMATCH,
-                  FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-offload", FSDP_ERR_MISMATCH},
+                 {"shard-offload-kinds", FSDP_ERR_MISMATCH}}},
     /* Ranks that gather when others do not wait for ever. */
     {.id = "error.reshard-disagree",
      .text = "When a unit is resharded after its forward on rank 0 and not on "
              "the others, or the other way round, shard answers MISMATCH on "
              "every rank.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "unit-controls",
-     .applies = is_disagree_on_reshard,
-     .check = &check_answers,
-     .answers = {{"shard-reshard", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .check = &check_asked,
+     .answers = {{"shard-reshard", FSDP_ERR_MISMATCH}}},
     {.id = "error.buffers-disagree",
      .text = "When a buffer has another name on rank 0 than on the others, "
              "shard answers MISMATCH on every rank.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "buffers",
      .applies = is_disagree_on_buffers,
-     .check = &check_answers,
-     .answers = {{"shard-buffers", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-buffers", FSDP_ERR_MISMATCH}}},
     {.id = "error.tied-disagree",
      .text = "When parameters are tied on the other ranks and on rank 0 are "
              "not, shard answers MISMATCH on every rank.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.survives run.ranks-present",
      .claim = "shared",
      .applies = is_disagree_on_ties,
-     .check = &check_answers,
-     .answers = {{"shard-tied", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-tied", FSDP_ERR_MISMATCH}}},
     {0},
 };

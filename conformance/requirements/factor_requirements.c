@@ -223,31 +223,25 @@ static bool unit_scale_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement factor_requirements[] = {
-    {.id = "reduce.predivide",
-     .text = "Predivided gradients are scaled once before and once behind the "
-             "fold, what is pending not before it is complete.",
-     .since = "1.1",
+    {.since = "1.1",
      .must = 1,
-     .across = true,
      .level = LEVEL_REDUCE,
      .needs = "grad.finite reduce.replicas-equal",
      .claim = "unit-factors",
+     .check = &check_each_part},
+    {.id = "reduce.predivide",
+     .text = "Predivided gradients are scaled once before and once behind the "
+             "fold, what is pending not before it is complete.",
+     .across = true,
      .applies = predivides,
      .spoil = predivide_spoil,
-     .check = &check_each_part,
      .part = {predivide_of_part, 0, STEPS_FIRST}},
     {.id = "reduce.unit-scale",
      .text = "A unit with factors of its own is scaled by them, and no other "
              "unit is.",
-     .since = "1.1",
-     .must = 1,
      .across = true,
-     .level = LEVEL_REDUCE,
-     .needs = "grad.finite reduce.replicas-equal",
-     .claim = "unit-factors",
      .applies = has_own,
      .spoil = unit_scale_spoil,
-     .check = &check_each_part,
      .part = {unit_scale_of_part, 0, STEPS_FIRST}},
     {0},
 };

@@ -284,21 +284,18 @@ static bool bound_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement gradient_requirements[] = {
-    {.id = "grad.finite",
-     .text = "Every local gradient is recorded and finite.",
-     .since = "1.0",
+    {.since = "1.0",
      .must = 1,
      .level = LEVEL_GRADIENT,
+     .applies = compare_case_staged},
+    {.id = "grad.finite",
+     .text = "Every local gradient is recorded and finite.",
      .needs = "gather.unsharded-values gather.sees-updated-weights",
-     .applies = compare_case_staged,
      .holds = finite_holds,
      .spoil = finite_spoil},
     {.id = "grad.distinct",
      .text = "On natural data no two ranks or microbatches of a step have the "
              "same local gradient, unless it is zero.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_GRADIENT,
      .needs = "grad.finite",
      .applies = distinct_applies,
      .holds = distinct_holds,
@@ -306,14 +303,10 @@ const struct requirement gradient_requirements[] = {
     {.id = "grad.local",
      .text = "From the weights of the baseline every rank and microbatch gets "
              "the local gradient that the baseline gets, bit for bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_GRADIENT,
      .needs = "layout.initial-values gather.unsharded-values "
               "gather.sees-updated-weights grad.finite grad.distinct "
               "mixed.dtypes-at-points mixed.gradient-dtype",
      .profile = PROFILE_BITS,
-     .applies = compare_case_staged,
      .holds = local_holds,
      .check = &check_each_part,
      .part = {.stage = RECORD_LOCAL_GRADIENT}},
@@ -322,14 +315,11 @@ const struct requirement gradient_requirements[] = {
              "every rank and microbatch gets the baseline's local gradient "
              "within the bound of roundings.",
      .since = "1.1",
-     .must = 1,
      .across = true,
-     .level = LEVEL_GRADIENT,
      .needs = "layout.initial-values gather.unsharded-values "
               "gather.sees-updated-weights grad.finite grad.distinct "
               "mixed.dtypes-at-points",
      .profile = PROFILE_BOUND,
-     .applies = compare_case_staged,
      .holds = bound_holds,
      .spoil = bound_spoil},
     {0},

@@ -4,7 +4,7 @@
  * who is asked to be lenient tells which, and who is not refuses them.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
@@ -52,11 +52,6 @@ static bool lacks_extra(const struct expect *e)
     return false;
 }
 
-static bool asks_part(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SAVE_UNKNOWN_PART);
-}
-
 static bool saves_rounded(const struct expect *e)
 {
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
@@ -70,134 +65,76 @@ static bool saves_rounded(const struct expect *e)
     return false;
 }
 
-static bool asks_dtype(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SAVE_UNKNOWN_DTYPE) &&
-           script_action_asks(e, SCRIPT_CALL_SAVE_ROUNDED_SHARDS);
-}
-
-static bool loads_parts(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_LOAD_PARTS);
-}
-
-static bool loads_rounded(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_LOAD_ROUNDED);
-}
-
-static bool loads_others(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_LOAD_RENAMED);
-}
-
 const struct requirement lenient_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .level = LEVEL_ERRORS,
+     .needs = "run.completes",
+     .check = &check_answers},
     {.id = "checkpoint.reports-names",
      .text = "A lenient load tells every rank the names that the checkpoint "
              "lacks, and those that the model lacks: these, in the order of "
              "their bytes, and no others.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_STEP,
-     .needs = "run.completes",
      .claim = "lenient-load",
      .applies = is_lenient,
-     .check = &check_answers,
-     .answers = {{"lenient-missing", FSDP_OK, FSDP_OK},
-                 {"lenient-unexpected", FSDP_OK, FSDP_OK}}},
+     .answers = {{"lenient-missing", FSDP_OK},
+                 {"lenient-unexpected", FSDP_OK}}},
     {.id = "checkpoint.parts",
      .text = "A checkpoint that was saved in parts has the tensors of these "
              "and no others.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_STEP,
-     .needs = "run.completes",
      .claim = "save-parts",
      .applies = has_parts,
-     .check = &check_answers,
-     .answers = {{"parts-missing", FSDP_OK, FSDP_OK},
-                 {"parts-unexpected", FSDP_OK, FSDP_OK}}},
+     .answers = {{"parts-missing", FSDP_OK}, {"parts-unexpected", FSDP_OK}}},
     {.id = "checkpoint.parts-extra",
      .text = "What the caller saves of its own is in no checkpoint of parts "
              "that leave it out.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_STEP,
-     .needs = "run.completes",
      .claim = "save-parts",
      .applies = lacks_extra,
-     .check = &check_answers,
-     .answers = {{"parts-extra", FSDP_OK, FSDP_OK}}},
+     .answers = {{"parts-extra", FSDP_OK}}},
     {.id = "error.save-unknown-part",
      .text = "A save of a part that is none is refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.completes",
      .claim = "save-parts",
-     .applies = asks_part,
-     .check = &check_answers,
-     .answers = {{"save-unknown-part", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .check = &check_asked,
+     .answers = {{"save-unknown-part", FSDP_ERR_INVALID}}},
     {.id = "checkpoint.export-dtype",
      .text = "In a checkpoint of rounded parameters they have the dtype that "
              "was asked for.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_STEP,
-     .needs = "run.completes",
      .claim = "save-dtype",
      .applies = saves_rounded,
-     .check = &check_answers,
-     .answers = {{"saved-dtype", FSDP_OK, FSDP_OK}}},
+     .answers = {{"saved-dtype", FSDP_OK}}},
     {.id = "error.save-dtype",
      .text = "A save of parameters in a dtype that is none for them, or in 16 "
              "bits in another form than the full one, is refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.completes",
      .claim = "save-dtype",
-     .applies = asks_dtype,
-     .check = &check_answers,
-     .answers = {{"save-unknown-dtype", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"save-rounded-shards", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .check = &check_asked,
+     .answers = {{"save-unknown-dtype", FSDP_ERR_INVALID},
+                 {"save-rounded-shards", FSDP_ERR_INVALID}}},
     {.id = "error.load-parts",
      .text = "A load that is not lenient of a checkpoint without parameters is "
              "refused on every rank, and the message has the name of one that "
              "is missing.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.completes",
      .claim = "save-parts",
-     .applies = loads_parts,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"load-parts", FSDP_ERR_IO, FSDP_ERR_FORMAT}}},
     /* It would train on from other values than were saved. */
     {.id = "error.load-rounded",
      .text = "A load that is not lenient of a checkpoint of rounded parameters "
              "is refused as INVALID on every rank, and the message has the "
              "name of one.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.completes",
      .claim = "save-dtype",
-     .applies = loads_rounded,
-     .check = &check_answers_named,
-     .answers = {{"load-rounded", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .check = &check_asked_named,
+     .answers = {{"load-rounded", FSDP_ERR_INVALID}}},
     /* A name that was changed by mistake would train on from what was there. */
     {.id = "error.load-renamed",
      .text = "A load of a checkpoint that has a parameter under another name "
              "is refused on every rank, and the message has the name that is "
              "missing.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.completes",
      .claim = "load",
-     .applies = loads_others,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"load-renamed", FSDP_ERR_IO, FSDP_ERR_FORMAT}}},
     {0},
 };

@@ -311,13 +311,11 @@ static bool reshard_trade_off_applies(const struct expect *e)
 }
 
 const struct requirement memory_peak_requirements[] = {
+    {.since = "1.0", .must = 1, .level = LEVEL_MEMORY},
     /* What is unsharded at once is what sharding saves or wastes. */
     {.id = "memory.peak-unsharded",
      .text = "Without prefetch the most unsharded parameter bytes at once are "
              "those of the windows that the model opens, to the byte.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "offload.device-rest offload.units memory.rest-after-shard "
               "memory.rest-after-step",
      .claim = "strict-memory",
@@ -328,9 +326,6 @@ const struct requirement memory_peak_requirements[] = {
     {.id = "memory.peak-parameters",
      .text = "Without prefetch the peak of sharded and unsharded parameters "
              "together is the expected one, to the byte.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.peak-unsharded memory.single-rank "
               "memory.rest-after-shard",
      .claim = "strict-memory",
@@ -341,9 +336,6 @@ const struct requirement memory_peak_requirements[] = {
     {.id = "memory.peak-gradients",
      .text = "Without reductions in flight the most unsharded gradient bytes "
              "at once are those of open windows and pending sums, to the byte.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "offload.device-rest offload.units memory.rest-after-step",
      .claim = "strict-memory",
      .applies = compare_case_strict,
@@ -353,9 +345,6 @@ const struct requirement memory_peak_requirements[] = {
     {.id = "memory.peak-total",
      .text = "Without prefetch the peak of all that the engine holds is the "
              "expected one, to the byte.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.buffers memory.peak-parameters memory.peak-gradients "
               "memory.live-within-storage",
      .claim = "strict-memory",
@@ -365,9 +354,6 @@ const struct requirement memory_peak_requirements[] = {
     {.id = "memory.storage-total",
      .text = "Without prefetch an engine never allocates more than is expected "
              "to be live at the peak, each range in whole lines of 64 bytes.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.peak-total",
      .claim = "strict-storage",
      .applies = compare_case_strict,
@@ -376,9 +362,6 @@ const struct requirement memory_peak_requirements[] = {
     {.id = "memory.peak-bound",
      .text = "A rank never holds more parameters than its shards and the "
              "largest unit as it is unsharded: padded, or by rows.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.peak-parameters",
      .claim = "strict-memory",
      .applies = peak_bound_applies,
@@ -387,9 +370,6 @@ const struct requirement memory_peak_requirements[] = {
     {.id = "memory.prefetch-bound",
      .text = "With prefetch and reductions in flight no peak exceeds what "
              "their depth allows.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "offload.device-rest offload.units memory.rest-after-step "
               "memory.live-within-storage "
               "memory.single-rank",
@@ -401,9 +381,6 @@ const struct requirement memory_peak_requirements[] = {
     {.id = "memory.slope",
      .text = "One block more raises the peak of parameters by what its shards "
              "take at rest, no more.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.peak-parameters memory.rest-after-shard",
      .applies = slope_applies,
      .check = &check_each_rank,
@@ -411,9 +388,6 @@ const struct requirement memory_peak_requirements[] = {
     {.id = "memory.wrap-trade-off",
      .text = "Wrapped by layer, a model holds fewer unsharded bytes at once "
              "and makes more all-gathers than wrapped as one unit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.peak-unsharded comm.all-gather-count",
      .applies = wrap_trade_off_applies,
      .check = &check_trade_off,
@@ -423,9 +397,6 @@ const struct requirement memory_peak_requirements[] = {
      .text = "A model wrapped by layer and resharded after forward holds fewer "
              "unsharded bytes at once and makes more all-gathers than one that "
              "is not.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.peak-unsharded comm.all-gather-count",
      .applies = reshard_trade_off_applies,
      .check = &check_trade_off,

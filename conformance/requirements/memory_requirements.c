@@ -302,14 +302,12 @@ static bool checkpoint_bound_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement memory_requirements[] = {
+    {.since = "1.0", .must = 1, .level = LEVEL_MEMORY},
     /* A live range lies inside one allocation and overlaps no other; else
      * its bytes cannot be counted. */
     {.id = "memory.ranges-valid",
      .text = "No range is declared live outside an allocation, over another "
              "one, or freed while live.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "run.completes",
      .applies = compare_case_trains,
      .check = &check_zero,
@@ -320,9 +318,6 @@ const struct requirement memory_requirements[] = {
     /* Nothing can be live where nothing was allocated. */
     {.id = "memory.live-within-storage",
      .text = "Live bytes never exceed the storage that was allocated for them.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.ranges-valid",
      .applies = compare_case_trains,
      .check = &check_each_rank,
@@ -330,9 +325,6 @@ const struct requirement memory_requirements[] = {
     /* With nothing to gather an unsharded copy would be a second model. */
     {.id = "memory.single-rank",
      .text = "Where the shard degree is 1 a parameter is never held twice.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.ranges-valid",
      .applies = is_one_shard,
      .check = &check_zero,
@@ -342,9 +334,6 @@ const struct requirement memory_requirements[] = {
     {.id = "memory.rest-after-shard",
      .text = "After sharding the live bytes of each kind are those of the "
              "shards and states, to the byte.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.ranges-valid",
      .applies = is_resident,
      .check = &check_each_rank,
@@ -352,18 +341,12 @@ const struct requirement memory_requirements[] = {
     {.id = "memory.rest-after-step",
      .text = "After every step and zero_grad the live bytes of each kind are "
              "back at rest, to the byte.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.rest-after-shard run.shows-every-step",
      .applies = is_resident,
      .check = &check_each_rank,
      .rank = {rest_after_step_of_rank, rest_after_step_spoil}},
     {.id = "memory.no-activations-by-engine",
      .text = "Outside a pass no byte is live as an activation.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.ranges-valid run.shows-every-step",
      .applies = compare_case_trains,
      .check = &check_each_rank,
@@ -372,9 +355,7 @@ const struct requirement memory_requirements[] = {
     {.id = "memory.steps-do-not-grow",
      .text = "After the second step no step allocates more often than the "
              "second.",
-     .since = "1.0",
-     .must = 0,
-     .level = LEVEL_MEMORY,
+     .should = true,
      .needs = "run.shows-every-step memory.rest-after-step",
      .applies = steps_do_not_grow_applies,
      .check = &check_each_rank,
@@ -382,9 +363,6 @@ const struct requirement memory_requirements[] = {
     {.id = "memory.process-growth",
      .text = "In a world of processes none grows by more than the recorded "
              "storage, activations and a fixed slack.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.live-within-storage",
      .applies = process_growth_applies,
      .holds = process_growth_holds,
@@ -393,9 +371,6 @@ const struct requirement memory_requirements[] = {
      .text = "A save or a load has at no moment more than the largest unit "
              "live above what rests; gathering for a full save, the largest "
              "tensor.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .needs = "memory.rest-after-shard",
      .claim = "load",
      .applies = compare_case_resumes,

@@ -6,7 +6,7 @@
  * of rounding has its own name.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "cases/case_precision.h"
 #include "cases/case_script.h"
@@ -388,18 +388,6 @@ static bool overflow_of_part(const struct expect *e, const struct record *r,
     return true;
 }
 
-static bool overflow_holds(const struct expect *e, const struct record *r,
-                           struct finding *f)
-{
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        if (e->event[i].action->verb == SCRIPT_LOOK &&
-            !compare_parts(e, r, i, i + 1, overflow_of_part, f)) {
-            return script_action_tell(e, i, f);
-        }
-    }
-    return true;
-}
-
 static bool overflow_spoil(const struct expect *e, struct record *r)
 {
     (void)e;
@@ -422,11 +410,9 @@ static bool overflow_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement mixed_requirements[] = {
+    {.since = "1.1", .must = 1, .level = LEVEL_GATHER},
     {.id = "mixed.units",
      .text = "A unit's own dtypes come before those of the options.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_GATHER,
      .needs = "layout.chunk-rule",
      .applies = has_own_dtypes,
      .check = &check_each_rank,
@@ -434,9 +420,6 @@ const struct requirement mixed_requirements[] = {
     {.id = "mixed.gather-dtype",
      .text = "In mixed precision every all-gather moves its unit's parameter "
              "dtype.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_GATHER,
      .needs = "layout.chunk-rule mixed.units",
      .applies = gathers,
      .check = &check_each_collective,
@@ -444,9 +427,6 @@ const struct requirement mixed_requirements[] = {
     {.id = "mixed.cast-of-shard",
      .text = "What is unsharded is the shard, rounded once to the parameter "
              "dtype, to nearest even.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_GATHER,
      .needs = "layout.chunk-rule mixed.gather-dtype",
      .applies = casts_shards,
      .spoil = cast_spoil,
@@ -455,9 +435,6 @@ const struct requirement mixed_requirements[] = {
     {.id = "mixed.alone-casts",
      .text = "With one shard a unit is computed with in its parameter dtype, "
              "too.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_GATHER,
      .needs = "layout.chunk-rule mixed.units",
      .applies = casts_alone,
      .check = &check_each_rank,
@@ -465,9 +442,6 @@ const struct requirement mixed_requirements[] = {
     {.id = "mixed.fresh-cast",
      .text = "Every step sees the cast of the weights that the step before has "
              "made.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_GATHER,
      .needs = "mixed.cast-of-shard step.weights-untouched",
      .applies = has_later_steps,
      .spoil = fresh_spoil,
@@ -475,8 +449,6 @@ const struct requirement mixed_requirements[] = {
      .part = {fresh_of_part, RECORD_UNSHARDED, STEPS_LATER}},
     {.id = "mixed.gradient-dtype",
      .text = "A gradient is lent in its unit's gradient dtype.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_GRADIENT,
      .needs = "mixed.units mixed.gather-dtype",
      .applies = is_mixed,
@@ -485,12 +457,11 @@ const struct requirement mixed_requirements[] = {
     {.id = "mixed.overflow",
      .text = "What is too large for float16 is cast to an infinity, not to the "
              "largest number.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_REDUCE,
      .needs = "run.shows-every-step",
      .applies = overflows,
-     .holds = overflow_holds,
-     .spoil = overflow_spoil},
+     .spoil = overflow_spoil,
+     .check = &check_looks,
+     .look = {.holds = overflow_of_part}},
     {0},
 };

@@ -245,13 +245,11 @@ static bool master_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement mixed_sum_requirements[] = {
+    {.since = "1.1", .must = 1, .level = LEVEL_REDUCE},
     {.id = "mixed.accumulate",
      .text = "Gradients of microbatches add up in the accumulate dtype, one "
              "rounding an addition.",
-     .since = "1.1",
-     .must = 1,
      .across = true,
-     .level = LEVEL_REDUCE,
      .needs = "grad.finite mixed.gradient-dtype mixed.reduce-dtype",
      .applies = accumulates,
      .holds = accumulate_holds,
@@ -259,10 +257,7 @@ const struct requirement mixed_sum_requirements[] = {
     {.id = "mixed.reduce-dtype",
      .text = "In mixed precision every reduction moves its unit's reduce "
              "dtype, and nothing is rounded to another before it.",
-     .since = "1.1",
-     .must = 1,
      .across = true,
-     .level = LEVEL_REDUCE,
      .needs = "grad.finite mixed.units",
      .applies = reduces,
      .holds = reduce_dtype_holds,
@@ -270,10 +265,7 @@ const struct requirement mixed_sum_requirements[] = {
     {.id = "mixed.sum",
      .text = "The sums of a reduction are rounded as sum_dtype says, and to "
              "nothing else before replicas meet.",
-     .since = "1.1",
-     .must = 1,
      .across = true,
-     .level = LEVEL_REDUCE,
      .needs = "grad.finite mixed.reduce-dtype mixed.accumulate "
               "mixed.shard-gradient",
      .applies = sums,
@@ -282,20 +274,14 @@ const struct requirement mixed_sum_requirements[] = {
     {.id = "mixed.scale",
      .text = "The fold is scaled once, in float32, and rounded to the reduce "
              "dtype.",
-     .since = "1.1",
-     .must = 1,
      .across = true,
-     .level = LEVEL_REDUCE,
      .needs = "grad.finite mixed.reduce-dtype mixed.accumulate",
      .applies = scales,
      .holds = scale_holds,
      .spoil = scale_spoil},
     {.id = "mixed.shard-gradient",
      .text = "Reduced gradients are widened to float32 before they are added.",
-     .since = "1.1",
-     .must = 1,
      .across = true,
-     .level = LEVEL_REDUCE,
      .needs = "grad.finite mixed.reduce-dtype mixed.accumulate",
      .applies = adds_up_shards,
      .holds = shard_gradient_holds,
@@ -303,8 +289,6 @@ const struct requirement mixed_sum_requirements[] = {
     {.id = "mixed.master-kept",
      .text = "Weights and moments stay float32: no step begins or ends at "
              "weights that were rounded to the parameter dtype.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_STEP,
      .needs = "step.weights-untouched grad.finite",
      .applies = narrows,

@@ -205,6 +205,10 @@ static bool misuses_ignored(const struct expect *e)
 }
 
 const struct requirement parameter_unit_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .needs = "run.shows-every-step",
+     .claim = "ignored"},
     {.id = "parameter-units.same-curve",
      .text =
          "Parameters that are in units of their own give the curve of those "
@@ -221,10 +225,7 @@ const struct requirement parameter_unit_requirements[] = {
      .text = "A unit is gathered once for each phase that uses one of its "
              "parameters, whatever their modules are, and reduced only if one "
              "of them is trainable.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
-     .needs = "run.shows-every-step",
      .claim = "parameter-units",
      .applies = gathers_applies,
      .holds = gathers_holds,
@@ -232,11 +233,7 @@ const struct requirement parameter_unit_requirements[] = {
     {.id = "ignored.untouched",
      .text = "What is ignored has no piece, and no place in what its module's "
              "unit gathers.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_LAYOUT,
-     .needs = "run.shows-every-step",
-     .claim = "ignored",
      .applies = ignores_and_trains,
      .holds = untouched_holds,
      .spoil = untouched_spoil},
@@ -256,15 +253,12 @@ const struct requirement parameter_unit_requirements[] = {
     {.id = "ignored.refused",
      .text = "The value and the gradient of what is ignored are refused as "
              "INVALID, as is its thaw, and the message names it.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present error.says-why",
-     .claim = "ignored",
      .applies = misuses_ignored,
      .check = &check_answers_named,
-     .answers = {{"param-of-ignored", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"grad-of-ignored", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"freeze-of-ignored", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"param-of-ignored", FSDP_ERR_INVALID},
+                 {"grad-of-ignored", FSDP_ERR_INVALID},
+                 {"freeze-of-ignored", FSDP_ERR_INVALID}}},
     {0},
 };

@@ -202,34 +202,33 @@ static bool bounded_spoil(const struct expect *e, struct record_rank *rank)
     return rank->weight.room != 0;
 }
 
-#define WEIGHED                                                     \
-    .since = "1.0", .level = LEVEL_MEMORY, .looked_at = is_weighed, \
-    .check = &check_each_rank
-
 const struct requirement private_requirements[] = {
+    {.since = "1.0",
+     .must = 1,
+     .level = LEVEL_MEMORY,
+     .applies = is_weighed_case,
+     .looked_at = is_weighed,
+     .check = &check_each_rank},
     {.id = "memory.private-rest",
      .text = "At rest a process holds no more private memory than it has "
              "allocated of the device, and a fixed slack, as the kernel says "
              "from outside.",
-     WEIGHED,
-     .must = 1,
      .needs = "memory.rest-after-step",
-     .applies = is_weighed_case,
      .rank = {private_rest_of_rank, private_rest_spoil}},
     {.id = "memory.private-peak",
      .text = "At no moment does a process hold more private memory than the "
              "expected storage, or what it allocates of the device, and a "
              "fixed slack, beside the model's own.",
-     WEIGHED,
-     .must = 1,
      .needs = "memory.private-rest memory.storage-total",
-     .applies = is_weighed_case,
      .rank = {private_peak_of_rank, private_peak_spoil}},
     {.id = "memory.private-steady",
      .text =
          "After the last step of a long run a process holds no more private "
          "memory than after half of its steps, but for a fixed slack.",
-     WEIGHED,
+     .since = "1.0",
+     .level = LEVEL_MEMORY,
+     .looked_at = is_weighed,
+     .check = &check_each_rank,
      .must = 1,
      .needs = "memory.private-rest",
      .applies = is_weighed_long,
@@ -237,21 +236,16 @@ const struct requirement private_requirements[] = {
     {.id = "memory.private-files",
      .text = "At rest no more than a fixed slack lies in files that ranks can "
              "write to.",
-     WEIGHED,
-     .must = 1,
      .needs = "memory.private-rest",
-     .applies = is_weighed_case,
      .rank = {private_files_of_rank, private_files_spoil}},
     /* A thread that is begun in between needs room for its stack, and a pool
      * more than ever lives at once. */
     {.id = "memory.bounded",
      .text = "The case can be played with no more memory than rests, the "
              "expected peak above it, and a fixed slack.",
-     WEIGHED,
-     .must = 0,
+     .should = true,
      .needs = "memory.private-peak memory.private-steady",
      .claim = "strict-storage",
-     .applies = is_weighed_case,
      .rank = {bounded_of_rank, bounded_spoil}},
     {0},
 };

@@ -225,12 +225,13 @@ static bool baseline_holds(const struct expect *e, const struct record *r,
     "mixed.shard-gradient reduce.predivide reduce.unit-scale"
 
 const struct requirement reduce_requirements[] = {
+    {.since = "1.0",
+     .must = 1,
+     .level = LEVEL_REDUCE,
+     .needs = "grad.finite reduce.scale reduce.replicas-equal " REDUCE_ROUNDS},
     {.id = "reduce.replicas-equal",
      .text = "Before the optimizer all replicas hold identical reduced "
              "gradients.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_REDUCE,
      .needs = "grad.finite layout.chunk-rule",
      .applies = compare_case_replicated,
      .check = &check_each_part,
@@ -238,10 +239,7 @@ const struct requirement reduce_requirements[] = {
     {.id = "reduce.scale",
      .text = "Reduced gradients are multiplied by 1 / divide factor exactly "
              "once.",
-     .since = "1.0",
-     .must = 1,
      .across = true,
-     .level = LEVEL_REDUCE,
      .needs = "grad.finite reduce.replicas-equal " REDUCE_ROUNDS,
      .applies = scale_applies,
      .spoil = scale_spoil,
@@ -251,11 +249,7 @@ const struct requirement reduce_requirements[] = {
     {.id = "reduce.fold",
      .text = "A reduced gradient is the fold of the ranks' own local gradients "
              "times 1 / divide factor, bit for bit.",
-     .since = "1.0",
-     .must = 1,
      .across = true,
-     .level = LEVEL_REDUCE,
-     .needs = "grad.finite reduce.scale reduce.replicas-equal " REDUCE_ROUNDS,
      .applies = has_one_microbatch,
      .holds = replay_reduced_holds,
      .spoil = replay_spoil_reduced},
@@ -264,11 +258,7 @@ const struct requirement reduce_requirements[] = {
      .text = "When only the last microbatch is synchronised, the reduced "
              "gradient is the fold of what each rank has added up, scaled "
              "once.",
-     .since = "1.0",
-     .must = 1,
      .across = true,
-     .level = LEVEL_REDUCE,
-     .needs = "grad.finite reduce.scale reduce.replicas-equal " REDUCE_ROUNDS,
      .claim = "no-sync",
      .applies = syncs_last,
      .holds = replay_reduced_holds,
@@ -279,11 +269,7 @@ const struct requirement reduce_requirements[] = {
      .text = "When every microbatch is synchronised, the reduced gradient is "
              "the sum, in order, of their scaled folds; the scale never meets "
              "the sum.",
-     .since = "1.0",
-     .must = 1,
      .across = true,
-     .level = LEVEL_REDUCE,
-     .needs = "grad.finite reduce.scale reduce.replicas-equal " REDUCE_ROUNDS,
      .applies = syncs_all,
      .holds = replay_reduced_holds,
      .spoil = replay_spoil_reduced},
@@ -292,12 +278,8 @@ const struct requirement reduce_requirements[] = {
      .text = "When some microbatches are synchronised and some not, each fold "
              "takes what has added up since the last one, and folds add up in "
              "order.",
-     .since = "1.0",
-     .must = 1,
      .across = true,
-     .level = LEVEL_REDUCE,
      .beside_training = true,
-     .needs = "grad.finite reduce.scale reduce.replicas-equal " REDUCE_ROUNDS,
      .claim = "no-sync",
      .applies = syncs_some,
      .holds = replay_reduced_holds,
@@ -306,10 +288,7 @@ const struct requirement reduce_requirements[] = {
      .text = "Where gradients are on the host what is reduced later in a step "
              "is added to what is there, in order.",
      .since = "1.1",
-     .must = 1,
      .across = true,
-     .level = LEVEL_REDUCE,
-     .needs = "grad.finite reduce.scale reduce.replicas-equal " REDUCE_ROUNDS,
      .claim = "offload",
      .applies = accumulates_on_host,
      .holds = replay_reduced_holds,
@@ -317,9 +296,6 @@ const struct requirement reduce_requirements[] = {
     {.id = "reduce.baseline",
      .text = "From the baseline's weights the reduced gradient equals the "
              "baseline's, bit for bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_REDUCE,
      .needs = "grad.local reduce.fold accumulate.no-sync accumulate.synced "
               "accumulate.interleaved offload.accumulates",
      .profile = PROFILE_BITS,

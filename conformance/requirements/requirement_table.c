@@ -42,6 +42,7 @@ enum {
     MAX_REQUIREMENTS = 1024
 };
 
+static struct requirement rows[MAX_REQUIREMENTS];
 static const struct requirement *table[MAX_REQUIREMENTS + 1];
 
 /* Puts q among the n that are there. */
@@ -49,22 +50,42 @@ static void insert(const struct requirement *q, uint32_t n)
 {
     uint32_t i = n;
 
-    if (n == MAX_REQUIREMENTS) {
-        abort(); /* whoever adds one more sees it at once */
-    }
     for (; i > 0 && strcmp(table[i - 1]->id, q->id) > 0; i--) {
         table[i] = table[i - 1];
     }
     table[i] = q;
 }
 
+/* Gives q what its family shares, where it says nothing of that itself. */
+static void complete(struct requirement *q, const struct requirement *shared)
+{
+    q->since = q->since ? q->since : shared->since;
+    q->must = q->must || (shared->must && !q->should);
+    q->level = q->level ? q->level : shared->level;
+    q->needs = q->needs ? q->needs : shared->needs;
+    q->claim = q->claim ? q->claim : shared->claim;
+    q->applies = q->applies ? q->applies : shared->applies;
+    q->looked_at = q->looked_at ? q->looked_at : shared->looked_at;
+    q->check = q->check ? q->check : shared->check;
+}
+
 static void put_together(void)
 {
+    static const struct requirement nothing;
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < N_FAMILIES; i++) {
-        for (const struct requirement *q = families[i]; q->id; q++) {
-            insert(q, n++);
+        const bool shares = !families[i]->id;
+        const struct requirement *shared = shares ? families[i] : &nothing;
+
+        for (const struct requirement *q = families[i] + shares; q->id; q++) {
+            if (n == MAX_REQUIREMENTS) {
+                abort(); /* whoever adds one more sees it at once */
+            }
+            rows[n] = *q;
+            complete(&rows[n], shared);
+            insert(&rows[n], n);
+            n++;
         }
     }
 }

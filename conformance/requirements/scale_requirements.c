@@ -9,7 +9,7 @@
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include <fsdp/arith/bits.h>
 #include <fsdp/scaler.h>
@@ -407,75 +407,48 @@ static bool next_step_spoil(const struct expect *e, struct record *r)
            compare_spoil_stage(r, RECORD_AFTER, i + 1);
 }
 
-/* ---- error.step-scale ---------------------------------------------------- */
-
-static bool gives_no_scale(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_STEP_SCALE_NEGATIVE) &&
-           script_action_asks(e, SCRIPT_CALL_STEP_SCALE_NAN) &&
-           script_action_asks(e, SCRIPT_CALL_STEP_SCALE_INFINITE);
-}
-
 const struct requirement scale_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .claim = "loss-scale",
+     .applies = scales},
     {.id = "error.step-scale",
      .text = "A step with an inverse_scale that is negative, infinite or NaN "
              "is refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present",
-     .claim = "loss-scale",
-     .applies = gives_no_scale,
-     .check = &check_answers,
-     .answers = {{"step-scale-negative", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"step-scale-nan", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"step-scale-infinite", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .applies = compare_case_plays,
+     .check = &check_asked,
+     .answers = {{"step-scale-negative", FSDP_ERR_INVALID},
+                 {"step-scale-nan", FSDP_ERR_INVALID},
+                 {"step-scale-infinite", FSDP_ERR_INVALID}}},
     {.id = "scale.found-everywhere",
      .text = "If a reduced gradient of any rank is infinite or NaN, every rank "
              "is told so.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step",
-     .claim = "loss-scale",
-     .applies = scales,
      .holds = found_everywhere_holds,
      .spoil = found_everywhere_spoil},
     {.id = "scale.finite-goes-on",
      .text = "A step of which all gradients are finite is told so on every "
              "rank.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step scale.found-everywhere "
               "scale.skip-changes-nothing",
-     .claim = "loss-scale",
      .profile = PROFILE_BITS,
-     .applies = scales,
      .holds = finite_goes_on_holds,
      .spoil = finite_goes_on_spoil},
     {.id = "scale.unscaled-once",
      .text = "A step, or a clip before it, multiplies gradients by "
              "inverse_scale exactly once.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step scale.finite-goes-on",
-     .claim = "loss-scale",
      .profile = PROFILE_BITS,
-     .applies = scales,
      .holds = unscaled_once_holds,
      .spoil = unscaled_once_spoil},
     {.id = "scale.skip-changes-nothing",
      .text = "A step that has found an infinity leaves weights, states and "
              "gradients as they were, bit for bit.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step scale.found-everywhere",
-     .claim = "loss-scale",
      .profile = PROFILE_BITS,
-     .applies = scales,
      .holds = skip_holds,
      .spoil = skip_spoil},
     /* A count of steps that went on shows in the numbers of AdamW. */
@@ -483,14 +456,9 @@ const struct requirement scale_requirements[] = {
      .text = "The step after one that was skipped is the one that it would "
              "have been: weights and states are the unsharded run's, bit for "
              "bit.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step scale.unscaled-once "
               "scale.skip-changes-nothing",
-     .claim = "loss-scale",
      .profile = PROFILE_BITS,
-     .applies = scales,
      .holds = next_step_holds,
      .spoil = next_step_spoil},
     {0},

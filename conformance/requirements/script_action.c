@@ -9,6 +9,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct script_action *script_at(const struct expect *e, uint32_t i)
+{
+    return e->event[i].action;
+}
+
+bool script_does(const struct expect *e, uint32_t verb)
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        if (script_at(e, i)->verb == verb) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool script_action_tell(const struct expect *e, uint32_t i, struct finding *f)
 {
     char text[64];
@@ -59,24 +74,15 @@ const struct script_action *script_action_saved(const struct expect *e,
     return NULL;
 }
 
-bool script_action_asks(const struct expect *e, uint32_t call)
+uint32_t script_action_call(const char *name)
 {
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        const struct script_action *a = e->event[i].action;
+    uint32_t call = 0;
 
-        if (a->verb == SCRIPT_WRONG && a->call == call) {
-            return true;
-        }
-        for (uint32_t k = 0; k < a->n_inside; k++) {
-            const struct script_inside *in =
-                &e->script.inside[a->first_inside + k];
-
-            if (script_is_wrong(in) && in->call == call) {
-                return true;
-            }
-        }
+    while (call < SCRIPT_N_CALLS &&
+           strcmp(script_calls[call].name, name) != 0) {
+        call++;
     }
-    return false;
+    return call;
 }
 
 /* Whether the values that the state has are all of the parts that rank k owns.

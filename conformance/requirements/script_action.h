@@ -8,6 +8,11 @@
 
 #include "judge/requirement.h"
 
+/* Action i of those that are played. */
+const struct script_action *script_at(const struct expect *e, uint32_t i);
+/* Whether one of a script's actions has that verb. */
+bool script_does(const struct expect *e, uint32_t verb);
+
 /* Adds to a finding's words the action i of those that are played, from 0, by
  * its number, from 1, and its text. False, so that a check may return it. */
 bool script_action_tell(const struct expect *e, uint32_t i, struct finding *f);
@@ -23,10 +28,8 @@ bool script_action_shows(const struct expect *e, const struct record *r,
 const struct script_action *script_action_saved(const struct expect *e,
                                                 uint32_t i);
 
-/* Whether a script makes this call that must be refused, at rest or in a pass.
- * A requirement that names several is asked of scripts that make them all: of
- * one alone script.answers tells. */
-bool script_action_asks(const struct expect *e, uint32_t call);
+/* The call that must be refused of this name; SCRIPT_N_CALLS: none. */
+uint32_t script_action_call(const char *name);
 
 /* Whether a script makes any call that must be refused; what is asked for when
  * all is resharded is one. */

@@ -4,7 +4,7 @@
  * what it leaves live: what the oracle says, action by action.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 #include "judge/compare/compare_memory.h"
@@ -277,11 +277,13 @@ static bool peak_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement script_moves_requirements[] = {
+    {.since = "1.1",
+     .must = 1,
+     .level = LEVEL_MEMORY,
+     .check = &check_each_rank},
     {.id = "script.collectives",
      .text = "Each action of a script communicates what the oracle says, in "
              "order where nothing runs ahead.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
      .general = true,
      .needs = "run.shows-every-step control.unit-sync control.all-reduce "
@@ -296,29 +298,21 @@ const struct requirement script_moves_requirements[] = {
     {.id = "script.peak",
      .text = "Without running ahead the most bytes that are live at once in a "
              "script are those of the oracle.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .general = true,
      .needs = "script.rest control.reshard-forward "
               "step-in-backward.gradient-peak deferred.peak summon.one-unit",
      .claim = "strict-memory",
      .applies = is_measured,
-     .check = &check_each_rank,
      .spoil = peak_spoil,
      .rank = {.holds = peak_of_rank}},
     {.id = "script.rest",
      .text = "Without running ahead exactly those bytes of each kind are live "
              "behind each action of a script that the oracle says.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_MEMORY,
      .general = true,
      .needs = "run.shows-every-step control.unit-sync control.all-reduce "
               "control.reshard thaw.states-rest",
      .claim = "strict-memory",
      .applies = is_strict,
-     .check = &check_each_rank,
      .rank = {rest_of_rank, rest_spoil}},
     {0},
 };

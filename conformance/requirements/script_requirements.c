@@ -5,7 +5,7 @@
  * which plays the same script. A step of such a record is an action.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
@@ -385,13 +385,11 @@ static bool norms_spoil(const struct expect *e, struct record_rank *rank)
 }
 
 const struct requirement script_requirements[] = {
+    {.since = "1.1", .must = 1, .level = LEVEL_STEP},
     {.id = "checkpoint.export-rounded",
      .text = "Behind a lenient load of what was saved in 16 bits parameters "
              "are those that were saved, rounded once, to nearest even, bit "
              "for bit.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step checkpoint.export-dtype",
      .beside_training = true,
      .claim = "save-dtype",
@@ -402,9 +400,6 @@ const struct requirement script_requirements[] = {
     {.id = "checkpoint.lenient",
      .text = "Behind a lenient load is what the checkpoint has under the "
              "model's names, and all else is as it was, bit for bit.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step checkpoint.parts "
               "checkpoint.export-rounded",
      .claim = "lenient-load",
@@ -415,9 +410,6 @@ const struct requirement script_requirements[] = {
     {.id = "deferred.same-curve",
      .text = "A model that began without values, and was given them, has the "
              "losses of the unsharded run, which began with them, bit for bit.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "run.shows-every-step script.collectives assign.own-part "
               "assign.states-stay send.own-part send.others-stay",
      .claim = "deferred",
@@ -428,8 +420,6 @@ const struct requirement script_requirements[] = {
     {.id = "rank0.same-values",
      .text = "With initial values on rank 0 alone every rank begins with them, "
              "bit for bit.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_LAYOUT,
      .needs = "run.shows-every-step",
      .claim = "rank0-initial",
@@ -439,9 +429,6 @@ const struct requirement script_requirements[] = {
     {.id = "script.losses",
      .text = "The folded loss of each pass of a script equals the unsharded "
              "run's, bit for bit.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .general = true,
      .needs = "run.shows-every-step script.values deferred.same-curve "
               "rank0.same-values checkpoint.lenient",
@@ -452,9 +439,6 @@ const struct requirement script_requirements[] = {
     {.id = "script.norms",
      .text = "The norm of the gradients that each clip of a script says is "
              "the unsharded run's, bit for bit.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .general = true,
      .needs = "run.shows-every-step rank0.same-values",
      .claim = "clip",
@@ -465,9 +449,6 @@ const struct requirement script_requirements[] = {
     {.id = "script.values",
      .text = "Wherever a script looks, weights, states and gradients are those "
              "of the unsharded run, bit for bit.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .general = true,
      .needs = "run.shows-every-step script.collectives script.norms "
               "scale.next-step control.partial-sum control.factor "

@@ -5,7 +5,7 @@
  * What every rank has of it then is assign_requirements.c's to ask.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
@@ -105,88 +105,48 @@ static bool sent_spoil(const struct expect *e, struct record *r)
     return false;
 }
 
-/* ---- Calls that must be refused ------------------------------------------ */
-
-static bool asks_wrongly(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SEND_IN_PASS) &&
-           script_action_asks(e, SCRIPT_CALL_SEND_WHILE_OPEN);
-}
-
-static bool asks_lacking(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SEND_LACKING) &&
-           script_action_asks(e, SCRIPT_CALL_SEND_NONE);
-}
-
-static bool disagrees(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SEND_VALUES_OF_LAST) &&
-           script_action_asks(e, SCRIPT_CALL_SEND_LENIENCY);
-}
-
 const struct requirement send_requirements[] = {
-    {.id = "error.send",
-     .text = "Values are not sent between BEGIN and END, nor while all is "
-             "unsharded: that is refused as INVALID.",
-     .since = "1.1",
+    {.since = "1.1",
      .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "send-values",
-     .applies = asks_wrongly,
-     .check = &check_answers,
-     .answers = {{"send-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"send-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .claim = "send-values"},
+    {.id = "error.send",
+     .text = "Values are not sent between BEGIN and END, nor while all is "
+             "unsharded: that is refused as INVALID.",
+     .check = &check_asked,
+     .answers = {{"send-in-pass", FSDP_ERR_INVALID},
+                 {"send-while-open", FSDP_ERR_INVALID}}},
     /* Whoever waits for what rank 0 lacks, or takes what is not there, is on
      * another rank: all must be told. */
     {.id = "error.send-lacking",
      .text = "When rank 0 lacks values of a parameter, or has none at all, and "
              "the call is not lenient, every rank answers INVALID, and the "
              "message names the parameter, or `value`.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.completes",
-     .claim = "send-values",
-     .applies = asks_lacking,
-     .check = &check_answers_named,
-     .answers = {{"send-lacking", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"send-none", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .check = &check_asked_named,
+     .answers = {{"send-lacking", FSDP_ERR_INVALID},
+                 {"send-none", FSDP_ERR_INVALID}}},
     {.id = "error.send-disagree",
      .text = "When another rank than 0 has values to send, or ranks are not "
              "equally lenient, every rank answers MISMATCH, and the message "
              "has `value`, or `lenient`.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
-     .needs = "run.completes",
-     .claim = "send-values",
-     .applies = disagrees,
-     .check = &check_answers_named,
-     .answers = {{"send-values-of-last", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
-                 {"send-leniency", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .check = &check_asked_named,
+     .answers = {{"send-values-of-last", FSDP_ERR_MISMATCH},
+                 {"send-leniency", FSDP_ERR_MISMATCH}}},
     /* A state dict that a load has eaten is gone for the next one. */
     {.id = "send.input-stays",
      .text = "The memory that rank 0's values are read from is as it was when "
              "they have been sent.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_STEP,
-     .needs = "run.completes",
-     .claim = "send-values",
      .applies = sends,
      .check = &check_answers,
-     .answers = {{"sent-values-kept", FSDP_OK, FSDP_OK}}},
+     .answers = {{"sent-values-kept", FSDP_OK}}},
     {.id = "send.once",
      .text = "Values that rank 0 has in memory are sent once: they are "
              "broadcast from there to the world, and nothing else is "
              "communicated.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
      .needs = "run.shows-every-step",
-     .claim = "send-values",
      .applies = sends,
      .check = &check_each_step,
      .step = {.holds = sent_once},

@@ -253,34 +253,27 @@ static bool final_bound_spoil(const struct expect *e, struct record *r)
 }
 
 const struct requirement step_requirements[] = {
+    {.since = "1.0",
+     .must = 1,
+     .level = LEVEL_STEP,
+     .applies = compare_case_staged},
     {.id = "step.weights-untouched",
      .text = "Before each step a rank holds exactly the weights that the step "
              "before left, and at first the initial ones.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "layout.chunk-rule checkpoint.parameters",
-     .applies = compare_case_staged,
      .check = &check_each_part,
      .part = {weights_untouched_of_part, RECORD_BEFORE, STEPS_RECORDED}},
     {.id = "step.every-element-changes",
      .text = "In the first step every weight that the optimizer must change "
              "has changed, and on natural data there are such.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "step.weights-untouched reduce.scale clip.scale groups.betas "
               "groups.cut groups.empty groups.no-decay",
-     .applies = compare_case_staged,
      .holds = every_element_changes_holds,
      .spoil = every_element_changes_spoil},
     /* The optimizer, element by element: w = fma(-lr, g, w). */
     {.id = "step.sgd",
      .text = "Weights after the step follow from weights, reduced gradient "
              "before it by the formula of op.h, bit for bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "step.every-element-changes step.weights-untouched "
               "mixed.master-kept groups.betas groups.cut groups.empty "
               "groups.no-decay",
@@ -295,9 +288,6 @@ const struct requirement step_requirements[] = {
      .text = "Weights and velocity after the step follow from weights, reduced "
              "gradient and velocity before it by the formula of op.h, bit for "
              "bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "step.every-element-changes step.weights-untouched "
               "checkpoint.moments "
               "mixed.master-kept groups.betas groups.cut groups.empty "
@@ -313,9 +303,6 @@ const struct requirement step_requirements[] = {
      .text = "Weights and moments after the step follow from weights, reduced "
              "gradient and moments before it by the formula of op.h, bit for "
              "bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "step.every-element-changes step.weights-untouched "
               "checkpoint.moments checkpoint.step "
               "mixed.master-kept groups.betas groups.cut groups.empty "
@@ -330,20 +317,14 @@ const struct requirement step_requirements[] = {
              "follow from the record's own by the formula of op.h, within the "
              "roundings of that formula.",
      .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "step.every-element-changes step.weights-untouched "
               "checkpoint.moments",
      .profile = PROFILE_BOUND,
-     .applies = compare_case_staged,
      .spoil = bound_spoil,
      .check = &check_each_part,
      .part = {replay_bound_step, 0, STEPS_RECORDED}},
     {.id = "step.replicas-equal",
      .text = "After each step all replicas hold identical weights.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "layout.replicas-equal reduce.replicas-equal step.sgd "
               "step.momentum step.adamw",
      .applies = compare_case_replicated,
@@ -352,9 +333,6 @@ const struct requirement step_requirements[] = {
     {.id = "step.state",
      .text = "After each step the optimizer states equal the baseline's, bit "
              "for bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "reduce.baseline step.momentum step.adamw clip.scale",
      .profile = PROFILE_BITS,
      .applies = has_states,
@@ -362,35 +340,24 @@ const struct requirement step_requirements[] = {
      .part = {state_of_part, RECORD_STATE0, STEPS_RECORDED}},
     {.id = "step.weights",
      .text = "After each step the weights equal the baseline's, bit for bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "reduce.baseline step.sgd step.momentum step.adamw "
               "step.replicas-equal gather.same-on-all-ranks clip.scale",
      .profile = PROFILE_BITS,
-     .applies = compare_case_staged,
      .check = &check_each_part,
      .part = {weights_of_part, RECORD_AFTER, STEPS_RECORDED}},
     {.id = "step.final-weights",
      .text = "After the last step the weights equal the baseline's, bit for "
              "bit.",
-     .since = "1.0",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "step.weights num.curve",
      .profile = PROFILE_BITS,
-     .applies = compare_case_staged,
      .check = &check_each_part,
      .part = {final_weights_of_part, RECORD_FINAL, STEPS_FINAL}},
     {.id = "step.final-bound",
      .text = "In an arithmetic of its own the weights after the last step are "
              "the baseline's within the bound of roundings.",
      .since = "1.1",
-     .must = 1,
-     .level = LEVEL_STEP,
      .needs = "step.bound num.curve-bound clip.scale",
      .profile = PROFILE_BOUND,
-     .applies = compare_case_staged,
      .spoil = final_bound_spoil,
      .check = &check_each_part,
      .part = {final_bound_of_part, 0, STEPS_FINAL}},

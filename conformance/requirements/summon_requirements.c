@@ -5,7 +5,7 @@
  * moved, or held, than that takes.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
@@ -341,49 +341,31 @@ static bool peak_spoil(const struct expect *e, struct record_rank *rank)
     return true;
 }
 
-/* ---- Calls that must be refused ------------------------------------------ */
-
-static bool asks_wrongly(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SUMMON_IN_PASS) &&
-           script_action_asks(e, SCRIPT_CALL_SUMMON_WHILE_OPEN) &&
-           script_action_asks(e, SCRIPT_CALL_SUMMON_UNKNOWN_UNIT);
-}
-
 const struct requirement summon_requirements[] = {
+    {.since = "1.1", .must = 1, .claim = "summon"},
     {.id = "error.summon",
      .text = "One unit is summoned neither between BEGIN and END nor while all "
              "is unsharded, and a unit that is none is not, by its number: "
              "each is refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "summon",
-     .applies = asks_wrongly,
-     .check = &check_answers_named,
-     .answers = {{"summon-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"summon-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"summon-unknown-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .check = &check_asked_named,
+     .answers = {{"summon-in-pass", FSDP_ERR_INVALID},
+                 {"summon-while-open", FSDP_ERR_INVALID},
+                 {"summon-unknown-unit", FSDP_ERR_INVALID}}},
     {.id = "summon.elsewhere",
      .text = "What is not summoned, or not on this rank, no parameter shows: "
              "it is refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "summon",
      .applies = summons,
      .check = &check_each_rank,
      .rank = {elsewhere_of_rank, elsewhere_spoil}},
     {.id = "summon.one-unit",
      .text = "Summoning one unit gathers that unit, in float32, and "
              "communicates nothing else.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
      .needs = "run.shows-every-step",
-     .claim = "summon",
      .applies = gathers,
      .check = &check_each_step,
      .step = {.holds = gathers_one},
@@ -391,22 +373,16 @@ const struct requirement summon_requirements[] = {
     {.id = "summon.peak",
      .text = "While rank 0 is shown the model no other rank has more of it, "
              "besides its shards, than the largest tensor.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_MEMORY,
      .needs = "run.shows-every-step",
-     .claim = "summon",
      .applies = only_sends,
      .check = &check_each_rank,
      .rank = {peak_of_rank, peak_spoil}},
     {.id = "summon.sent-once",
      .text = "What rank 0 alone is shown each other rank of the first replica "
              "sends once, as far as it owns it, and no more is communicated.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
      .needs = "run.shows-every-step",
-     .claim = "summon",
      .applies = sends,
      .check = &check_each_step,
      .step = {.holds = sent_once},
@@ -414,11 +390,8 @@ const struct requirement summon_requirements[] = {
     {.id = "summon.values",
      .text = "What is summoned of one unit, or on rank 0 alone, are the "
              "unsharded run's weights in float32, bit for bit.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_STEP,
      .needs = "run.shows-every-step script.collectives",
-     .claim = "summon",
      .profile = PROFILE_BITS,
      .applies = summons,
      .holds = values_hold,

@@ -4,7 +4,7 @@
  * model trains: what of them rests, what is reduced, and when that is refused.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
@@ -217,39 +217,14 @@ static bool dtype_spoil(const struct expect *e, struct record *r)
     return c != NULL;
 }
 
-/* ---- Calls that must be refused -------------------------------------------
- */
-
-/* All of them: of a script that makes one alone, script.answers tells. */
-static bool asks_wrongly(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_FREEZE_IN_PASS) &&
-           script_action_asks(e, SCRIPT_CALL_FREEZE_WITH_GRADIENTS) &&
-           script_action_asks(e, SCRIPT_CALL_FREEZE_WHILE_SAVING) &&
-           script_action_asks(e, SCRIPT_CALL_FREEZE_WHILE_OPEN);
-}
-
-static bool asks_unknown(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_FREEZE_UNKNOWN) &&
-           script_action_asks(e, SCRIPT_CALL_FREEZE_BY_TWO);
-}
-
-static bool asks_stateless(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_LOAD_WITHOUT_STATES);
-}
-
 const struct requirement thaw_moves_requirements[] = {
+    {.since = "1.1", .must = 1, .level = LEVEL_ERRORS, .claim = "thaw"},
     {.id = "thaw.reduces",
      .text = "From the next pass on reductions are those of the units that "
              "have something to train then, and carry what their layout says.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
      .general = true,
      .needs = "run.shows-every-step",
-     .claim = "thaw",
      .applies = reduces_some,
      .check = &check_each_step,
      .step = {.holds = reduces_in_action},
@@ -257,12 +232,9 @@ const struct requirement thaw_moves_requirements[] = {
     {.id = "thaw.states-rest",
      .text = "States rest for what is trained alone, from a thaw on and up to "
              "a freeze, to the byte.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_MEMORY,
      .general = true,
      .needs = "run.shows-every-step",
-     .claim = "thaw",
      .applies = has_states,
      .check = &check_each_rank,
      .rank = {states_of_rank, states_spoil}},
@@ -270,11 +242,8 @@ const struct requirement thaw_moves_requirements[] = {
     {.id = "mixed.after-frozen-forward",
      .text = "The reduce dtype holds from the first reduction on, whatever was "
              "frozen in the passes before it.",
-     .since = "1.1",
-     .must = 1,
      .level = LEVEL_COMM,
      .needs = "run.shows-every-step",
-     .claim = "thaw",
      .applies = begins_frozen,
      .check = &check_each_step,
      .step = {.holds = dtype_in_action},
@@ -283,41 +252,25 @@ const struct requirement thaw_moves_requirements[] = {
      .text = "What is trained cannot be changed in a pass, while there are "
              "gradients, while a save goes on, or while all is unsharded: each "
              "is refused as INVALID.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "thaw",
-     .applies = asks_wrongly,
-     .check = &check_answers,
-     .answers = {{"freeze-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"freeze-with-gradients", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"freeze-while-saving", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"freeze-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .check = &check_asked,
+     .answers = {{"freeze-in-pass", FSDP_ERR_INVALID},
+                 {"freeze-with-gradients", FSDP_ERR_INVALID},
+                 {"freeze-while-saving", FSDP_ERR_INVALID},
+                 {"freeze-while-open", FSDP_ERR_INVALID}}},
     {.id = "error.freeze-arguments",
      .text = "A parameter that is none, and another value than 0 or 1, are "
              "refused as INVALID; of the first the message has the number.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "thaw",
-     .applies = asks_unknown,
-     .check = &check_answers_named,
-     .answers = {{"freeze-unknown-parameter", FSDP_ERR_INVALID,
-                  FSDP_ERR_INVALID},
-                 {"freeze-by-two", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .check = &check_asked_named,
+     .answers = {{"freeze-unknown-parameter", FSDP_ERR_INVALID},
+                 {"freeze-by-two", FSDP_ERR_INVALID}}},
     {.id = "error.load-without-states",
      .text = "A checkpoint that has no states of what is trained now is "
              "refused as INVALID, by the parameter's name, and changes "
              "nothing.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .claim = "thaw",
-     .applies = asks_stateless,
-     .check = &check_answers_named,
-     .answers = {{"load-without-states", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .check = &check_asked_named,
+     .answers = {{"load-without-states", FSDP_ERR_INVALID}}},
     {0},
 };
