@@ -34,10 +34,6 @@ static bool ignores_with_twin(const struct expect *e)
  * engine that goes by modules gathers such a unit not at all, or once for each
  * of them.
  */
-static bool is_forward(uint32_t point)
-{
-    return point == FSDP_PRE_FORWARD || point == FSDP_POST_FORWARD;
-}
 
 /* Phases of a direction in which a module is used that is unit u's, or has a
  * parameter of it. */
@@ -49,10 +45,11 @@ static uint64_t phases(const struct expect *e, uint32_t index, uint32_t u,
     bool in = false;
 
     for (uint32_t i = 0; i < s->n; i++) {
-        if (i > 0 && is_forward(s->point[i]) != is_forward(s->point[i - 1])) {
+        if (i > 0 && compare_is_forward(s->point[i]) !=
+                         compare_is_forward(s->point[i - 1])) {
             in = false;
         }
-        if (!in && is_forward(s->point[i]) == forward &&
+        if (!in && compare_is_forward(s->point[i]) == forward &&
             expect_is_of(e, s->module[i], u)) {
             in = true;
             n++;
@@ -67,17 +64,6 @@ static bool gathers_applies(const struct expect *e)
            !case_is_script(e->c) && e->c->scenario != CASE_CANCEL &&
            e->shards > 1 && e->options.reshard_after_forward != 0 &&
            e->options.keep_root == 0 && !e->units->reshard_after_forward;
-}
-
-static uint64_t count(const struct record_sequence *s, uint32_t kind,
-                      uint32_t u)
-{
-    uint64_t n = 0;
-
-    for (uint32_t i = 0; s && i < s->n; i++) {
-        n += s->c[i].kind == kind && s->c[i].unit == u;
-    }
-    return n;
 }
 
 static bool gathers_in_step(const struct expect *e,
@@ -97,18 +83,18 @@ static bool gathers_in_step(const struct expect *e,
         want *= e->c->microbatches;
         want += evaluates ? phases(e, FSDP_SEQUENCE_EVAL, u, true) : 0;
         at.unit = u;
-        if (count(sequence, FSDP_ALL_GATHER, u) != want) {
-            return finding_count(f, at, count(sequence, FSDP_ALL_GATHER, u),
-                                 want,
-                                 "all-gathers of a unit, one for each phase "
-                                 "that uses a parameter of it");
+        if (compare_count_of(sequence, FSDP_ALL_GATHER, u) != want) {
+            return finding_count(
+                f, at, compare_count_of(sequence, FSDP_ALL_GATHER, u), want,
+                "all-gathers of a unit, one for each phase "
+                "that uses a parameter of it");
         }
         want = e->unit[u].trains ? back * synced : 0;
-        if (count(sequence, FSDP_REDUCE_SCATTER, u) != want) {
-            return finding_count(f, at, count(sequence, FSDP_REDUCE_SCATTER, u),
-                                 want,
-                                 "reduce-scatters of a unit that has, or has "
-                                 "not, a trainable parameter");
+        if (compare_count_of(sequence, FSDP_REDUCE_SCATTER, u) != want) {
+            return finding_count(
+                f, at, compare_count_of(sequence, FSDP_REDUCE_SCATTER, u), want,
+                "reduce-scatters of a unit that has, or has "
+                "not, a trainable parameter");
         }
     }
     return true;

@@ -169,6 +169,11 @@ bool compare_case_replicated(const struct expect *e)
     return compare_case_staged(e) && e->replicas > 1;
 }
 
+bool compare_is_forward(uint32_t point)
+{
+    return point == FSDP_PRE_FORWARD || point == FSDP_POST_FORWARD;
+}
+
 uint32_t compare_synced_early(const struct expect *e)
 {
     uint32_t n = 0;
@@ -314,6 +319,17 @@ bool compare_answers(const struct expect *e, const struct record *r,
         *f = missing;
     }
     return all;
+}
+
+bool compare_spoil_name(struct record_rank *rank, const char *name)
+{
+    struct record_answer *last =
+        rank && rank->n_answers > 0 ? &rank->answer[rank->n_answers - 1] : NULL;
+
+    if (last) {
+        (void)snprintf(last->name, sizeof(last->name), "%s", name);
+    }
+    return last != NULL;
 }
 
 bool compare_spoil_answers(struct record *r,
