@@ -155,9 +155,9 @@ static int check_names(const struct arguments *a)
             m++;
         }
         if (!*m) {
-            return arguments_unknown("mutant", a->rest[i],
-                                     "; see: fsdp-cts list mutants",
-                                     arguments_mutant);
+            return option_unknown("mutant", a->rest[i],
+                                  "; see: fsdp-cts list mutants",
+                                  arguments_mutant);
         }
     }
     return 0;
