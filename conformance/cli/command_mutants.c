@@ -13,6 +13,7 @@
 #include "run/supervise.h"
 #include "run/worker/rank_limits.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,68 +174,129 @@ static uint32_t count_wanted(const struct arguments *a)
     return n;
 }
 
+/* What came of the mutants: the lines of the matrix, or an array of objects. */
+struct matrix {
+    json_t *array; /* NULL: lines */
+    uint32_t passed, failed, skipped;
+};
+
+/* "ok", "BAD" or "skip", and what was found, or why nothing was looked for. */
+static int show(struct matrix *x, const struct mutant *m, const char *outcome,
+                const char *found)
+{
+    x->passed += strcmp(outcome, "ok") == 0;
+    x->failed += strcmp(outcome, "BAD") == 0;
+    x->skipped += strcmp(outcome, "skip") == 0;
+    if (x->array) {
+        return json_array_append_new(
+            x->array,
+            json_pack("{s:s, s:s, s:s, s:s}", "name", m->name, "outcome",
+                      outcome, "found", found, "kills", m->kills));
+    }
+    printf("%-4s %-28s %s\n", outcome, m->name,
+           found[0] ? found : "(survived)");
+    if (strcmp(outcome, "BAD") == 0) {
+        printf("     %-28s listed: %s\n", "", m->kills);
+    }
+    fflush(stdout);
+    return 0;
+}
+
+/* Why a mutant cannot be shown here; NULL: it can be. */
+static const char *no_isolation(const struct arguments *a,
+                                const struct mutant *m)
+{
+    return !m->shows.isolated        ? NULL
+           : limits_lacking()        ? limits_lacking()
+           : a->world != WORLD_LOCAL ? "not this world"
+                                     : NULL;
+}
+
+/* FSDP_OK whatever came of it; ABORTED; INVALID, the engine's fault: there is
+ * nothing to show. */
+static int run_one(const struct arguments *a, const struct mutant *m,
+                   const struct case_list *all, const struct text *text,
+                   struct progress *progress, struct matrix *x)
+{
+    char found[4096] = "";
+    struct case_list cases = {NULL, 0};
+    int status = cases_of(m, all, &cases);
+    bool good = false;
+
+    if (status == FSDP_OK && cases.n == 0) {
+        snprintf(found, sizeof(found), "(no case of the manifest shows it)");
+    } else if (status == FSDP_OK) {
+        status = run_mutant(a, m, &cases, text, progress, found, sizeof(found));
+        good = status == FSDP_OK && found[0] && same_ids(found, m->kills);
+    }
+    manifest_release(&cases);
+    if (status == FSDP_ERR_INVALID) {
+        fprintf(stderr, "fsdp-cts mutants: %s\n", found);
+        return status;
+    }
+    for (char *at = found; *at; at++) { /* an engine's words may be in it */
+        if (*at < ' ' || *at > '~') {
+            *at = '?';
+        }
+    }
+    progress_clear(progress);
+    if (show(x, m, good ? "ok" : "BAD", found)) {
+        return FSDP_ERR_NOMEM;
+    }
+    progress_add(progress, 1, !good);
+    return status == FSDP_ERR_ABORTED ? status : FSDP_OK;
+}
+
+static int end(const struct matrix *x, int status)
+{
+    if (status == FSDP_ERR_INVALID || status == FSDP_ERR_NOMEM) {
+        return status == FSDP_ERR_INVALID ? EXIT_USAGE : EXIT_INCOMPLETE;
+    }
+    if (x->array) {
+        json_dumpf(x->array, stdout, JSON_INDENT(1));
+        printf("\n");
+    } else {
+        printf("%u passed, %u failed", x->passed, x->failed);
+        printf(x->skipped ? ", %u skipped\n" : "\n", x->skipped);
+    }
+    if (x->skipped && !x->passed && !x->failed) {
+        return EXIT_SKIPPED;
+    }
+    return x->passed && !x->failed      ? 0
+           : status == FSDP_ERR_ABORTED ? EXIT_INCOMPLETE
+                                        : EXIT_NOT_CONFORMANT;
+}
+
 static int run_all(const struct arguments *a, const struct case_list *all,
                    const struct text *text)
 {
-    uint32_t passed = 0;
-    uint32_t failed = 0;
-    uint32_t skipped = 0;
+    struct matrix x = {.array = a->json ? json_array() : NULL};
     struct progress progress;
-    bool go_on = true;
-    int code = EXIT_NOT_CONFORMANT;
+    int status = FSDP_OK;
+    int code;
 
     progress_begin(&progress, "mutants", "mutants", count_wanted(a), a->quiet);
-    for (const struct mutant *const *m = mutants; *m && go_on; m++) {
-        char found[4096] = "";
-        struct case_list cases = {NULL, 0};
-        int status;
-        bool good;
+    for (const struct mutant *const *m = mutants; *m && status == FSDP_OK;
+         m++) {
+        const char *lacks = no_isolation(a, *m);
+        char why[256];
+
         if (!wanted(a, (*m)->name)) {
             continue;
         }
-        if ((*m)->shows.isolated &&
-            (limits_lacking() || a->world != WORLD_LOCAL)) {
-            printf("skip %-28s no isolation here: %s\n", (*m)->name,
-                   limits_lacking() ? limits_lacking() : "not this world");
-            skipped++;
+        if (!lacks) {
+            status = run_one(a, *m, all, text, &progress, &x);
             continue;
         }
-        status = cases_of(*m, all, &cases);
-        if (status == FSDP_OK && cases.n == 0) {
-            snprintf(found, sizeof(found),
-                     "(no case of the manifest shows it)");
-            status = FSDP_ERR_INVALID;
-        } else if (status == FSDP_OK) {
-            status = run_mutant(a, *m, &cases, text, &progress, found,
-                                sizeof(found));
-        }
-        if (cases.n && status == FSDP_ERR_INVALID) { /* the engine's fault */
-            fprintf(stderr, "fsdp-cts mutants: %s\n", found);
-            manifest_release(&cases);
-            return EXIT_USAGE;
-        }
-        go_on = status != FSDP_ERR_ABORTED;
-        code = go_on ? code : EXIT_INCOMPLETE;
-        good = status == FSDP_OK && found[0] && same_ids(found, (*m)->kills);
-        passed += good;
-        failed += !good;
-        progress_clear(&progress);
-        printf("%-4s %-28s %s\n", good ? "ok" : "BAD", (*m)->name,
-               found[0] ? found : "(survived)");
-        if (!good) {
-            printf("     %-28s listed: %s\n", "", (*m)->kills);
-        }
-        fflush(stdout);
-        progress_add(&progress, 1, !good);
-        manifest_release(&cases);
+        snprintf(why, sizeof(why), "no isolation here: %s", lacks);
+        status = show(&x, *m, "skip", why) ? FSDP_ERR_NOMEM : FSDP_OK;
     }
-    progress_end(&progress);
-    printf("%u passed, %u failed", passed, failed);
-    printf(skipped ? ", %u skipped\n" : "\n", skipped);
-    if (skipped && !passed && !failed) {
-        return EXIT_SKIPPED;
+    if (status != FSDP_ERR_INVALID) {
+        progress_end(&progress);
     }
-    return passed && !failed ? 0 : code;
+    code = end(&x, status);
+    json_decref(x.array);
+    return code;
 }
 
 int command_mutants(int argc, char **argv)
