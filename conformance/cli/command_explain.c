@@ -11,8 +11,7 @@
 #include <string.h>
 
 enum {
-    TAKES = 0,
-    WIDE = 76
+    TAKES = 0
 };
 
 static void help(void)
@@ -25,23 +24,10 @@ static void help(void)
     arguments_help(TAKES);
 }
 
-/* Words, in lines that begin with as many spaces. */
 static void put_words(const char *text, int indent)
 {
-    int column = 0;
-
-    while (*(text += strspn(text, " "))) {
-        const int n = (int)strcspn(text, " ");
-
-        if (column > 0 && column + 1 + n > WIDE) {
-            printf("\n");
-            column = 0;
-        }
-        column += column ? printf(" %.*s", n, text)
-                         : printf("%*s%.*s", indent, "", n, text);
-        text += n;
-    }
-    printf("\n");
+    printf("%*s", indent, "");
+    options_words(text, indent);
 }
 
 static bool names(const char *list, const char *id)
@@ -144,9 +130,9 @@ int command_explain(int argc, char **argv)
             }
         }
         if (!found) {
-            return arguments_unknown("requirement", a.rest[i],
-                                     "; see: fsdp-cts list requirements",
-                                     arguments_requirement);
+            return option_unknown("requirement", a.rest[i],
+                                  "; see: fsdp-cts list requirements",
+                                  arguments_requirement);
         }
     }
     return 0;

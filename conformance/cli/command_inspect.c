@@ -21,7 +21,19 @@ static const char usage[] =
     "files of a Hugging Face index. What is not sound is refused: exit 65.\n\n"
     "examples:\n"
     "  fsdp-cts inspect model.safetensors\n"
-    "  fsdp-cts inspect --json checkpoints/\n";
+    "  fsdp-cts inspect --json checkpoints/\n\n";
+
+struct options {
+    bool json, help;
+};
+
+static const struct option_row rows[] = {
+    {"json", NULL, 0, "print JSON", option_flag,
+     .at = offsetof(struct options, json)},
+    {"help", NULL, 0, "this text", option_flag,
+     .at = offsetof(struct options, help)},
+};
+static const struct option_table table = OPTION_TABLE(rows);
 
 static void print_shape(const json_t *shape)
 {
@@ -97,25 +109,28 @@ static void print_text_form(const json_t *root)
 
 int command_inspect(int argc, char **argv)
 {
-    bool as_json = argc > 1 && strcmp(argv[1], "--json") == 0;
-    const char *path = argc > 1 + as_json ? argv[1 + as_json] : NULL;
+    struct options o = {.json = false};
     char why[INSPECT_WHY_BYTES] = "";
     struct stat about;
     json_t *root = NULL;
-    int status;
+    int rest;
+    int status = options_read(&table, argc, argv, &o, &rest);
 
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+    if (status != 0) {
+        return status;
+    }
+    if (o.help) {
         fputs(usage, stdout);
+        options_help(&table);
         return 0;
     }
-    if (!path || path[0] == '-' || argc > 2 + as_json) {
-        fputs("fsdp-cts: inspect takes [--json] and one FILE or DIR\n", stderr);
-        return EXIT_USAGE;
+    if (argc - rest != 1) {
+        return option_refuse("inspect takes one FILE or DIR");
     }
-    status = stat(path, &about) == 0 && S_ISDIR(about.st_mode)
-                 ? inspect_directory(path, &root, why)
-                 : inspect_file(path, &root, why);
-    if (status == FSDP_OK && as_json) {
+    status = stat(argv[rest], &about) == 0 && S_ISDIR(about.st_mode)
+                 ? inspect_directory(argv[rest], &root, why)
+                 : inspect_file(argv[rest], &root, why);
+    if (status == FSDP_OK && o.json) {
         status = json_dumpf(root, stdout, JSON_INDENT(1)) == 0 ? FSDP_OK
                                                                : FSDP_ERR_IO;
         printf("\n");

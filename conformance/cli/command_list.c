@@ -303,8 +303,8 @@ static int list(const struct arguments *a, const char *what)
         i++;
     }
     if (i == N_LISTS) {
-        code = arguments_unknown("list", what, "; see: fsdp-cts list --help",
-                                 list_name);
+        code = option_unknown("list", what, "; see: fsdp-cts list --help",
+                              list_name);
     } else {
         code = lists[i].list(array, a);
     }

@@ -13,6 +13,7 @@
 #include "run/supervise.h"
 #include "run/worker/rank_limits.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,9 +156,9 @@ static int check_names(const struct arguments *a)
             m++;
         }
         if (!*m) {
-            return arguments_unknown("mutant", a->rest[i],
-                                     "; see: fsdp-cts list mutants",
-                                     arguments_mutant);
+            return option_unknown("mutant", a->rest[i],
+                                  "; see: fsdp-cts list mutants",
+                                  arguments_mutant);
         }
     }
     return 0;
@@ -173,91 +174,129 @@ static uint32_t count_wanted(const struct arguments *a)
     return n;
 }
 
-/* What has become of the mutants so far. */
-struct tally {
-    struct progress progress;
+/* What came of the mutants: the lines of the matrix, or an array of objects. */
+struct matrix {
+    json_t *array; /* NULL: lines */
     uint32_t passed, failed, skipped;
 };
 
-/* Plays one mutant, and prints what it was found by. FSDP_ERR_ABORTED: somebody
- * ended the run. FSDP_ERR_INVALID: the engine cannot be run, as was said. */
+/* "ok", "BAD" or "skip", and what was found, or why nothing was looked for. */
+static int show(struct matrix *x, const struct mutant *m, const char *outcome,
+                const char *found)
+{
+    x->passed += strcmp(outcome, "ok") == 0;
+    x->failed += strcmp(outcome, "BAD") == 0;
+    x->skipped += strcmp(outcome, "skip") == 0;
+    if (x->array) {
+        return json_array_append_new(
+            x->array,
+            json_pack("{s:s, s:s, s:s, s:s}", "name", m->name, "outcome",
+                      outcome, "found", found, "kills", m->kills));
+    }
+    printf("%-4s %-28s %s\n", outcome, m->name,
+           found[0] ? found : "(survived)");
+    if (strcmp(outcome, "BAD") == 0) {
+        printf("     %-28s listed: %s\n", "", m->kills);
+    }
+    fflush(stdout);
+    return 0;
+}
+
+/* Why a mutant cannot be shown here; NULL: it can be. */
+static const char *no_isolation(const struct arguments *a,
+                                const struct mutant *m)
+{
+    return !m->shows.isolated        ? NULL
+           : limits_lacking()        ? limits_lacking()
+           : a->world != WORLD_LOCAL ? "not this world"
+                                     : NULL;
+}
+
+/* FSDP_OK whatever came of it; ABORTED; INVALID, the engine's fault: there is
+ * nothing to show. */
 static int run_one(const struct arguments *a, const struct mutant *m,
                    const struct case_list *all, const struct text *text,
-                   struct tally *t)
+                   struct progress *progress, struct matrix *x)
 {
     char found[4096] = "";
     struct case_list cases = {NULL, 0};
-    bool good;
     int status = cases_of(m, all, &cases);
+    bool good = false;
 
     if (status == FSDP_OK && cases.n == 0) {
         snprintf(found, sizeof(found), "(no case of the manifest shows it)");
     } else if (status == FSDP_OK) {
-        status =
-            run_mutant(a, m, &cases, text, &t->progress, found, sizeof(found));
-        if (status == FSDP_ERR_INVALID) { /* the engine's fault */
-            fprintf(stderr, "fsdp-cts mutants: %s\n", found);
-            manifest_release(&cases);
-            return status;
-        }
+        status = run_mutant(a, m, &cases, text, progress, found, sizeof(found));
+        good = status == FSDP_OK && found[0] && same_ids(found, m->kills);
     }
     manifest_release(&cases);
-    good = status == FSDP_OK && found[0] && same_ids(found, m->kills);
-    t->passed += good;
-    t->failed += !good;
-    progress_clear(&t->progress);
-    printf("%-4s %-28s %s\n", good ? "ok" : "BAD", m->name,
-           found[0] ? found : "(survived)");
-    if (!good) {
-        printf("     %-28s listed: %s\n", "", m->kills);
+    if (status == FSDP_ERR_INVALID) {
+        fprintf(stderr, "fsdp-cts mutants: %s\n", found);
+        return status;
     }
-    fflush(stdout);
-    progress_add(&t->progress, 1, !good);
-    return status;
+    for (char *at = found; *at; at++) { /* an engine's words may be in it */
+        if (*at < ' ' || *at > '~') {
+            *at = '?';
+        }
+    }
+    progress_clear(progress);
+    if (show(x, m, good ? "ok" : "BAD", found)) {
+        return FSDP_ERR_NOMEM;
+    }
+    progress_add(progress, 1, !good);
+    return status == FSDP_ERR_ABORTED ? status : FSDP_OK;
 }
 
-static bool is_skipped(const struct arguments *a, const struct mutant *m)
+static int end(const struct matrix *x, int status)
 {
-    if (!m->shows.isolated || (!limits_lacking() && a->world == WORLD_LOCAL)) {
-        return false;
+    if (status == FSDP_ERR_INVALID || status == FSDP_ERR_NOMEM) {
+        return status == FSDP_ERR_INVALID ? EXIT_USAGE : EXIT_INCOMPLETE;
     }
-    printf("skip %-28s no isolation here: %s\n", m->name,
-           limits_lacking() ? limits_lacking() : "not this world");
-    return true;
+    if (x->array) {
+        json_dumpf(x->array, stdout, JSON_INDENT(1));
+        printf("\n");
+    } else {
+        printf("%u passed, %u failed", x->passed, x->failed);
+        printf(x->skipped ? ", %u skipped\n" : "\n", x->skipped);
+    }
+    if (x->skipped && !x->passed && !x->failed) {
+        return EXIT_SKIPPED;
+    }
+    return x->passed && !x->failed      ? 0
+           : status == FSDP_ERR_ABORTED ? EXIT_INCOMPLETE
+                                        : EXIT_NOT_CONFORMANT;
 }
 
 static int run_all(const struct arguments *a, const struct case_list *all,
                    const struct text *text)
 {
-    struct tally t = {.passed = 0};
+    struct matrix x = {.array = a->json ? json_array() : NULL};
+    struct progress progress;
     int status = FSDP_OK;
+    int code;
 
-    progress_begin(&t.progress, "mutants", "mutants", count_wanted(a),
-                   a->quiet);
-    for (const struct mutant *const *m = mutants;
-         *m && status != FSDP_ERR_ABORTED; m++) {
+    progress_begin(&progress, "mutants", "mutants", count_wanted(a), a->quiet);
+    for (const struct mutant *const *m = mutants; *m && status == FSDP_OK;
+         m++) {
+        const char *lacks = no_isolation(a, *m);
+        char why[256];
+
         if (!wanted(a, (*m)->name)) {
             continue;
         }
-        if (is_skipped(a, *m)) {
-            t.skipped++;
+        if (!lacks) {
+            status = run_one(a, *m, all, text, &progress, &x);
             continue;
         }
-        status = run_one(a, *m, all, text, &t);
-        if (status == FSDP_ERR_INVALID) {
-            return EXIT_USAGE;
-        }
+        snprintf(why, sizeof(why), "no isolation here: %s", lacks);
+        status = show(&x, *m, "skip", why) ? FSDP_ERR_NOMEM : FSDP_OK;
     }
-    progress_end(&t.progress);
-    printf("%u passed, %u failed", t.passed, t.failed);
-    printf(t.skipped ? ", %u skipped\n" : "\n", t.skipped);
-    if (t.skipped && !t.passed && !t.failed) {
-        return EXIT_SKIPPED;
+    if (status != FSDP_ERR_INVALID) {
+        progress_end(&progress);
     }
-    if (t.passed && !t.failed) {
-        return 0;
-    }
-    return status == FSDP_ERR_ABORTED ? EXIT_INCOMPLETE : EXIT_NOT_CONFORMANT;
+    code = end(&x, status);
+    json_decref(x.array);
+    return code;
 }
 
 int command_mutants(int argc, char **argv)

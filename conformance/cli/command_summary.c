@@ -19,8 +19,24 @@ enum form {
 struct summary {
     const char *report;
     const char *path; /* that findings of code quality are shown at */
+    bool annotations, help;
     enum form form;
 };
+
+#define AT(field) .at = offsetof(struct summary, field)
+
+static const struct option_row rows[] = {
+    {"annotations", NULL, 0,
+     "workflow commands of GitHub Actions, an annotation for each requirement "
+     "that failed",
+     option_flag, AT(annotations)},
+    {"code-quality", "PATH", 0,
+     "a code quality report of GitLab; findings are shown at PATH, a file of "
+     "yours",
+     option_text, AT(path)},
+    {"help", NULL, 0, "this text", option_flag, AT(help)},
+};
+static const struct option_table table = OPTION_TABLE(rows);
 
 static void help(void)
 {
@@ -28,62 +44,35 @@ static void help(void)
         "usage: fsdp-cts summary FILE.jsonl [--annotations | --code-quality "
         "PATH]\n\n"
         "Prints what the report of 'fsdp-cts run' or 'verify' says for a "
-        "pipeline's page:\nMarkdown, as for a job's summary, or\n\n"
-        "  --annotations        workflow commands of GitHub Actions, an "
-        "annotation for\n                       each requirement that failed\n"
-        "  --code-quality PATH  a code quality report of GitLab; findings are "
-        "shown at\n                       PATH, a file of yours\n\n"
+        "pipeline's page:\nMarkdown, as for a job's summary, or with an option "
+        "another form.\n\n"
         "example:\n"
         "  fsdp-cts run --engine ./mine.so --report r.jsonl --junit r.xml\n"
-        "  fsdp-cts summary r.jsonl >>\"$GITHUB_STEP_SUMMARY\"\n\n"
-        "exit: 0 printed, whatever the verdict; 64 usage error, 65 bad data\n");
-}
-
-/* Takes one argument, and the next one where that is its value; *i moves
- * there. Why it cannot, or NULL. */
-static const char *take(int argc, char **argv, int *i, struct summary *s)
-{
-    const bool quality = strcmp(argv[*i], "--code-quality") == 0;
-
-    if (!quality && strcmp(argv[*i], "--annotations") != 0) {
-        if (argv[*i][0] == '-') {
-            return "unknown option";
-        }
-        if (s->report) {
-            return "takes one report, and not also";
-        }
-        s->report = argv[*i];
-        return NULL;
-    }
-    if (s->form != FORM_MARKDOWN) {
-        return "takes one form, and not also";
-    }
-    s->form = quality ? FORM_CODE_QUALITY : FORM_ANNOTATIONS;
-    if (quality) {
-        if (*i + 1 == argc) {
-            return "needs a path behind";
-        }
-        s->path = argv[++*i];
-    }
-    return NULL;
+        "  fsdp-cts summary r.jsonl >>\"$GITHUB_STEP_SUMMARY\"\n\n");
+    options_help(&table);
+    printf("\nexit: 0 printed, whatever the verdict; 64 usage error, 65 bad "
+           "data\n");
 }
 
 /* 0, or an exit code. */
 static int parse(int argc, char **argv, struct summary *s)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *wrong = take(argc, argv, &i, s);
+    int rest;
+    const int code = options_read(&table, argc, argv, s, &rest);
 
-        if (wrong) {
-            fprintf(stderr, "fsdp-cts summary: %s '%s'\n", wrong, argv[i]);
-            return EXIT_USAGE;
-        }
+    if (code != 0 || s->help) {
+        return code;
     }
-    if (!s->report) {
-        fprintf(stderr, "fsdp-cts summary: needs a report; see: fsdp-cts "
-                        "summary --help\n");
-        return EXIT_USAGE;
+    if (s->annotations && s->path) {
+        return option_refuse("takes one form: --annotations or --code-quality");
     }
+    if (argc - rest != 1) {
+        return option_refuse("needs one report; see: fsdp-cts summary --help");
+    }
+    s->report = argv[rest];
+    s->form = s->path          ? FORM_CODE_QUALITY
+              : s->annotations ? FORM_ANNOTATIONS
+                               : FORM_MARKDOWN;
     return 0;
 }
 
@@ -119,19 +108,17 @@ static int print(const struct summary *s, const struct report_kept *kept)
 
 int command_summary(int argc, char **argv)
 {
-    struct summary s = {NULL, NULL, FORM_MARKDOWN};
+    struct summary s = {.form = FORM_MARKDOWN};
     struct report_kept kept;
-    int code;
+    int code = parse(argc, argv, &s);
 
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+    if (code == 0 && s.help) {
         help();
         return 0;
     }
-    code = parse(argc, argv, &s);
-    if (code != 0) {
-        return code;
+    if (code == 0) {
+        code = report_load("summary", s.report, &kept);
     }
-    code = report_load("summary", s.report, &kept);
     if (code == 0) {
         code = print(&s, &kept);
         report_kept_release(&kept);

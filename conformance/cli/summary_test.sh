@@ -173,11 +173,11 @@ refused()
         [ ! -s out ] || head -n 2 out
     )"
 }
-refused 'no report' 64 'needs a report'
-refused 'two reports' 64 'takes one report' right.jsonl wrong.jsonl
+refused 'no report' 64 'needs one report'
+refused 'two reports' 64 'needs one report' right.jsonl wrong.jsonl
 refused 'two forms' 64 'takes one form' right.jsonl --annotations \
     --code-quality x
-refused 'no path' 64 'needs a path' right.jsonl --code-quality
+refused 'no path' 64 "'--code-quality' needs a value" right.jsonl --code-quality
 refused 'an unknown option' 64 "unknown option '--html'" right.jsonl --html
 refused 'a file that is not there' 65 'missing.jsonl: No such file' \
     missing.jsonl

@@ -163,11 +163,11 @@ static int write_list(const struct adapter *a, struct fsdp_error *error)
     return record_text_save(&t, path, error);
 }
 
-/* The first case without a record is the one that the adapter was in. */
-static int account(struct adapter *a, const struct adapter_process *p,
-                   struct fsdp_error *error)
+/* Says of a case without a record whose it would have been, and how its process
+ * ended. */
+static int account(const struct adapter *a, const struct run_case *c,
+                   const struct adapter_process *p, struct fsdp_error *error)
 {
-    const struct run_case *c = &a->c[a->next];
     const struct case_player player = {.engine = a->claims.engine,
                                        .version = a->claims.version,
                                        .claims = a->claims.list,
@@ -202,8 +202,8 @@ static int start(struct adapter *a, bool *done, struct fsdp_error *error)
     if (bad || a->next < a->n) {
         adapter_process_show(&p);
     }
-    if (bad && a->next < a->n) {
-        FSDP_TRY(account(a, &p, error));
+    if (bad && a->next < a->n) { /* in this one, as it has no record */
+        FSDP_TRY(account(a, &a->c[a->next], &p, error));
         a->next++;
     }
     *done = !bad || a->next == a->n; /* it ended well: what is missing stays */
@@ -254,6 +254,12 @@ int adapter_run(const struct adapter_job *job, struct fsdp_error *error)
     if (status == FSDP_OK) {
         status = prepare(a, error);
         done = a->n == 0;
+    }
+    /* Where nothing is claimed, no record says by whom. */
+    if (status == FSDP_OK && done && job->cases->n > 0) {
+        status =
+            account(a, &job->cases->c[0],
+                    &(const struct adapter_process){.wait_status = 0}, error);
     }
     for (int i = 0; i < MAX_STARTS && status == FSDP_OK && !done; i++) {
         if (!job->quiet) {

@@ -27,7 +27,8 @@ struct adapter_job {
 };
 
 /*
- * Runs the cases that the adapter claims. A case at which it ended badly or
+ * Runs the cases that the adapter claims; if it claims none, the case.json of
+ * the first of all says who does not. A case at which it ended badly or
  * made no progress has a case.json that says so; it is started again behind
  * that, a few times. Its output is shown where it failed.
  *

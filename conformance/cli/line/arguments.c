@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arguments.c - one table of options for all commands: a row says who takes an
- * option, how its value is read, and where it goes in struct arguments.
+ * arguments.c - the options of the suite's own commands in one table: a row
+ * says which commands take it.
  */
 #include "cli/line/arguments.h"
 
 #include "cases/case_graph.h"
 #include "cli/line/arguments_internal.h"
-#include "cli/line/near.h"
 #include "judge/report/special_file.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -24,7 +20,7 @@
 
 static int cannot_write(const char *path, int why)
 {
-    (void)arguments_usage("cannot write %s: %s", path, strerror(why));
+    (void)option_refuse("cannot write %s: %s", path, strerror(why));
     return EXIT_OUTPUT;
 }
 
@@ -51,88 +47,36 @@ static int check_writable(const char *path)
     return 0;
 }
 
-static int take_flag(const struct option_row *row, char *value,
-                     struct arguments *out)
-{
-    bool *const flag = arguments_field(row, out);
-
-    (void)value;
-    *flag = true;
-    return 0;
-}
-
-static int take_text(const struct option_row *row, char *value,
-                     struct arguments *out)
-{
-    const char **const text = arguments_field(row, out);
-
-    *text = value;
-    return 0;
-}
-
 /* A file that will be written. */
-static int take_output(const struct option_row *row, char *value,
-                       struct arguments *out)
+static int take_output(const struct option_row *row, char *value, void *options)
 {
-    (void)take_text(row, value, out);
+    (void)option_text(row, value, options);
     return check_writable(value);
 }
 
-static int take_number(const struct option_row *row, char *value,
-                       struct arguments *out)
-{
-    if (arguments_number(row, value, arguments_field(row, out))) {
-        return 0;
-    }
-    fprintf(stderr, "fsdp-cts: --%s '%s': must be a number from %u to %u\n",
-            row->name, value, row->least, row->most);
-    return EXIT_USAGE;
-}
-
 /* Is kept as one more, so that 0 is none. */
-static int take_rank(const struct option_row *row, char *value,
-                     struct arguments *out)
+static int take_rank(const struct option_row *row, char *value, void *options)
 {
-    const int code = take_number(row, value, out);
+    const int code = option_number(row, value, options);
 
-    *(uint32_t *)arguments_field(row, out) += code == 0;
+    *(uint32_t *)option_field(row, options) += code == 0;
     return code;
 }
 
-static int take_milliseconds(const struct option_row *row, char *value,
-                             struct arguments *out)
-{
-    return arguments_number(row, value, arguments_field(row, out))
-               ? 0
-               : arguments_usage("--timeout-ms '%s'%s", value, "");
-}
-
 static int take_seconds(const struct option_row *row, char *value,
-                        struct arguments *out)
+                        void *options)
 {
-    uint32_t seconds;
+    const int code = option_number(row, value, options);
 
-    if (!arguments_number(row, value, &seconds)) {
-        return arguments_usage("--timeout '%s': must be seconds, 1 to 86400%s",
-                               value, "");
-    }
-    out->timeout_ms = seconds * 1000;
-    return 0;
-}
-
-static int take_first_seed(const struct option_row *row, char *value,
-                           struct arguments *out)
-{
-    out->from_a_seed = true;
-    return take_number(row, value, out);
+    *(uint32_t *)option_field(row, options) *= 1000;
+    return code;
 }
 
 int arguments_fresh_seed(struct arguments *out, const char *option)
 {
     do {
         if (getrandom(&out->seed, sizeof(out->seed), 0) != sizeof(out->seed)) {
-            return arguments_usage("no random number: %s%s", strerror(errno),
-                                   "");
+            return option_refuse("no random number: %s", strerror(errno));
         }
     } while (out->seed == 0);
     fprintf(stderr, "fsdp-cts: --%s %u\n", option, out->seed);
@@ -140,31 +84,29 @@ int arguments_fresh_seed(struct arguments *out, const char *option)
 }
 
 static int take_fresh_seed(const struct option_row *row, char *value,
-                           struct arguments *out)
+                           void *options)
 {
     (void)row;
     (void)value;
-    return arguments_fresh_seed(out, "seed");
+    return arguments_fresh_seed(options, "seed");
 }
 
 /* "2/3": the second of three. */
-static int take_shard(const struct option_row *row, char *value,
-                      struct arguments *out)
+static int take_shard(const struct option_row *row, char *value, void *options)
 {
-    const struct option_row of = {.least = 1, .most = row->most};
-    char *slash = strchr(value, '/');
+    struct arguments *const out = options;
+    const char *end;
+    uint64_t i;
+    uint64_t n;
 
-    if (slash) {
-        *slash = '\0';
-        if (arguments_number(&of, value, &out->shard) &&
-            arguments_number(&of, slash + 1, &out->n_shards) &&
-            out->shard <= out->n_shards) {
-            return 0;
-        }
-        *slash = '/';
+    if (!option_digits(value, &i, &end) || *end != '/' ||
+        !option_digits(end + 1, &n, &end) || *end != '\0' || i < 1 || i > n ||
+        n > row->most) {
+        return option_wrong(row, value);
     }
-    return arguments_usage(
-        "--shard is one of several, as 1/3 to 3/3, not '%s'%s", value, "");
+    out->shard = (uint32_t)i;
+    out->n_shards = (uint32_t)n;
+    return 0;
 }
 
 static const struct option_row rows[] = {
@@ -172,131 +114,130 @@ static const struct option_row rows[] = {
      "the engines to judge, separated by commas (run: ref,impl); see: list "
      "engines",
      .take = arguments_take_engines, .at = AT(engines), .nth = arguments_engine,
-     .choices = "; there are: ref, impl, unsharded, or the path of a .so"},
+     .right = "; there are: ref, impl, unsharded, or the path of a .so"},
     {"adapter", "CMD", TAKES_RUN,
      "a program that plays the engine and writes records (docs/adapters.md)",
-     .take = take_text, .at = AT(adapter)},
+     .take = option_text, .at = AT(adapter)},
     {"world", "local|threads|mpi", TAKES_WORLD,
-     "how ranks run (local: a process each)", .take = arguments_take_name,
-     .at = AT(world), .nth = arguments_world,
-     .choices = ": local, threads or mpi"},
+     "how ranks run (local: a process each)", .take = option_name,
+     .at = AT(world), .nth = arguments_world},
     {"launcher", "CMD", TAKES_WORLD, "starts an MPI world ('mpirun -n {K}')",
-     .take = take_text, .at = AT(launcher)},
+     .take = option_text, .at = AT(launcher)},
     {"timeout", "SECONDS", TAKES_WORLD,
      "a case that makes no progress for so long has hung (20; an adapter: 200)",
-     .take = take_seconds, .at = AT(timeout_ms), .least = 1, .most = 86400},
+     .take = take_seconds, .at = AT(timeout_ms), .least = 1, .most = 86400,
+     .right = "seconds, 1 to 86400"},
     {"jobs", "N", TAKES_WORLD,
      "how many workers at a time, 1 to 64 (one for each processor)",
-     .take = take_number, .at = AT(jobs), .least = 1, .most = 64},
+     .take = option_number, .at = AT(jobs), .least = 1, .most = 64},
     {"ranks", "K,...", TAKES_SELECTION, "only these world sizes; 1 to 512",
      .take = arguments_take_ranks, .least = 1, .most = WORLD_MAX_RANKS},
     {"workload", "W,...", TAKES_SELECTION,
      "only these workloads; see: list workloads", .take = arguments_take_list,
      .at = AT(workloads), .nth = arguments_workload,
-     .choices = "; see: fsdp-cts list workloads"},
+     .right = "; see: fsdp-cts list workloads"},
     {"strategy", "S,...", TAKES_SELECTION,
      "only these strategies, such as full-shard", .take = arguments_take_list,
-     .at = AT(strategies), .nth = arguments_strategy,
-     .choices = ": full-shard, shard-grad-op, no-shard, hybrid-shard or "
-                "hybrid-shard-zero2"},
+     .at = AT(strategies), .nth = arguments_strategy},
     {"case", "ID,...", TAKES_SELECTION,
      "only these cases; patterns are taken, too: mlp.*.k2.*",
      .take = arguments_take_list, .at = AT(cases)},
     {"cover", NULL, TAKES_SELECTION,
      "of these only so many that each part of their ids is in one",
-     .take = take_flag, .at = AT(cover)},
+     .take = option_flag, .at = AT(cover)},
     {"script", "TEXT|FILE", TAKES_SELECTION,
      "instead: this script (docs/formats.md), on the case that it names, or a "
      "selected one",
-     .take = take_text, .at = AT(script)},
+     .take = option_text, .at = AT(script)},
     {"seeds", "N", TAKES_SELECTION,
-     "instead: N random cases of --workload graph", .take = take_number,
+     "instead: N random cases of --workload graph", .take = option_number,
      .at = AT(n_seeds), .least = 1, .most = 1000000},
     {"first-seed", "S", TAKES_SELECTION, "the first of their seeds (1)",
-     .take = take_first_seed, .at = AT(first_seed), .least = 0,
-     .most = UINT32_MAX},
+     .take = option_number, .at = AT(first_seed), .given = AT(from_a_seed),
+     .least = 0, .most = UINT32_MAX},
     {"drawn-by", "N", TAKES_SELECTION,
-     "what such seeds drew with generator N, 1 to 3 (3)", .take = take_number,
+     "what such seeds drew with generator N, 1 to 3 (3)", .take = option_number,
      .at = AT(drawn_by), .least = 1, .most = CASE_GRAPH_GENERATOR},
     {"scripts", "N", TAKES_SCRIPTS,
-     "instead: N scripts, drawn by lot (docs/scripts.md)", .take = take_number,
-     .at = AT(n_scripts), .least = 1, .most = 1000000},
+     "instead: N scripts, drawn by lot (docs/scripts.md)",
+     .take = option_number, .at = AT(n_scripts), .least = 1, .most = 1000000},
     {"script-seed", "N", TAKES_SCRIPTS,
      "the first seed of the scripts that a whole run draws (a fresh one)",
-     .take = take_number, .at = AT(script_seed), .least = 1,
+     .take = option_number, .at = AT(script_seed), .least = 1,
      .most = UINT32_MAX},
     {"seed", "N", TAKES_SEED, "give the data of the selected cases this seed",
-     .take = take_number, .at = AT(seed), .least = 1, .most = UINT32_MAX},
+     .take = option_number, .at = AT(seed), .least = 1, .most = UINT32_MAX},
     {"draw", "N", TAKES_DRAW, "instead: N scripts that are drawn",
-     .take = take_number, .at = AT(n_scripts), .least = 1, .most = 1000000},
+     .take = option_number, .at = AT(n_scripts), .least = 1, .most = 1000000},
     {"seed", "S", TAKES_DRAW, "the first of their seeds (0)",
-     .take = take_number, .at = AT(seed), .least = 0, .most = UINT32_MAX},
+     .take = option_number, .at = AT(seed), .least = 0, .most = UINT32_MAX},
     {"fresh-seed", NULL, TAKES_SEED,
      "the same with a seed that nobody knows beforehand; prints it",
      .take = take_fresh_seed},
     {"level", "L", TAKES_JUDGE,
      "only requirements up to this level, by number or name",
-     .take = arguments_take_name, .at = AT(level), .most = N_LEVELS - 1,
+     .take = option_name, .at = AT(level), .most = N_LEVELS - 1,
      .nth = arguments_level,
-     .choices = ": 0 to 8, or a name as in: list requirements"},
+     .right = ": 0 to 8, or a name as in: list requirements"},
     {"requirement", "ID,...", TAKES_JUDGE,
      "only these; patterns are taken, too: memory.*; see: list requirements",
      .take = arguments_take_list, .at = AT(requirements),
      .nth = arguments_requirement,
-     .choices = "; see: fsdp-cts list requirements"},
+     .right = "; see: fsdp-cts list requirements"},
     {"report", "FILE.jsonl", TAKES_REPORT,
      "write the report: a JSON object a line", .take = take_output,
      .at = AT(report)},
     {"report-only", NULL, TAKES_REPORT_ONLY,
      "exit 0 once the report is written, whatever the verdict",
-     .take = take_flag, .at = AT(report_only)},
+     .take = option_flag, .at = AT(report_only)},
     {"junit", "FILE.xml", TAKES_JUDGE, "write the report in JUnit's form",
      .take = take_output, .at = AT(junit)},
     {"html", "FILE.html", TAKES_HTML,
      "write a page for a browser, which needs no other file",
      .take = take_output, .at = AT(html)},
     {"against", "FILE.jsonl", TAKES_PAGE,
-     "the page compares with this earlier report", .take = take_text,
+     "the page compares with this earlier report", .take = option_text,
      .at = AT(against)},
     {"strict", NULL, TAKES_JUDGE,
      "exit 2 for a selection even if all of it passes: it has no verdict",
-     .take = take_flag, .at = AT(strict)},
+     .take = option_flag, .at = AT(strict)},
     {"partial-ok", NULL, TAKES_JUDGE,
      "exit 0 also for a whole run whose engine lacks a claim of the core, if "
      "all else passes",
-     .take = take_flag, .at = AT(partial_ok)},
+     .take = option_flag, .at = AT(partial_ok)},
     {"from", "REPORT", TAKES_RUN,
      "the cases of this report and, without --engine, those of its engines "
      "that are the suite's",
-     .take = take_text, .at = AT(from)},
+     .take = option_text, .at = AT(from)},
     {"failed", NULL, TAKES_RUN,
-     "with --from: only cases in which something failed", .take = take_flag,
+     "with --from: only cases in which something failed", .take = option_flag,
      .at = AT(failed)},
     {"last-failed", NULL, TAKES_RUN,
      "only what failed when --report was last written; all, if nothing did",
-     .take = take_flag, .at = AT(last_failed)},
+     .take = option_flag, .at = AT(last_failed)},
     {"fail-fast", NULL, TAKES_RUN,
      "stop at the first case that fails; cases are judged as they end",
-     .take = take_flag, .at = AT(fail_fast)},
+     .take = option_flag, .at = AT(fail_fast)},
     {"dry-run", NULL, TAKES_RUN, "print the ids of the cases, and run none",
-     .take = take_flag, .at = AT(dry_run)},
+     .take = option_flag, .at = AT(dry_run)},
     {"record-only", NULL, TAKES_RUN,
      "run and keep records, do not judge; exit 0 if all cases ran",
-     .take = take_flag, .at = AT(record_only)},
+     .take = option_flag, .at = AT(record_only)},
     {"shard", "I/N", TAKES_RUN,
      "record one of N parts of the cases, for verify to judge together",
-     .take = take_shard, .most = 1000},
+     .take = take_shard, .most = 1000,
+     .right = "one of several, as 1/3 to 3/3"},
     {"sample-ranks", "N", TAKES_RUN | TAKES_WORKER,
      "record whole parameters of only N ranks, drawn by the seed",
-     .take = take_number, .at = AT(sample_ranks), .least = 1,
+     .take = option_number, .at = AT(sample_ranks), .least = 1,
      .most = WORLD_MAX_RANKS},
     {"times", NULL, TAKES_RUN, "say where the time of the run went",
-     .take = take_flag, .at = AT(times)},
+     .take = option_flag, .at = AT(times)},
     {"isolate", NULL, TAKES_RUN,
      "let the kernel refuse ranks what no engine needs, and report attempts",
-     .take = take_flag, .at = AT(isolate)},
+     .take = option_flag, .at = AT(isolate)},
     {"no-isolate", NULL, TAKES_RUN,
-     "do not isolate; a whole run does it by itself", .take = take_flag,
+     "do not isolate; a whole run does it by itself", .take = option_flag,
      .at = AT(no_isolate)},
     {"debug", "RANK", TAKES_RUN,
      "run gdb on this rank of the one case: the others wait, and nothing has "
@@ -305,113 +246,95 @@ static const struct option_row rows[] = {
     {"wrap", "CMD", TAKES_RUN,
      "run ranks under this, such as 'valgrind --error-exitcode=9'; its exit "
      "code counts",
-     .take = take_text, .at = AT(wrap)},
+     .take = option_text, .at = AT(wrap)},
     {"trace", "FILE.json", TAKES_RUN,
      "write what ran when in one case, for Perfetto", .take = take_output,
      .at = AT(trace)},
     {"pictures", "DIR", TAKES_RUN | TAKES_PAGE,
      "draw one case into this folder, as SVG files for documents",
-     .take = take_text, .at = AT(pictures)},
+     .take = option_text, .at = AT(pictures)},
     {"records", "DIR", TAKES_RECORDS,
      "keep the records in this folder (else they go when the run ends)",
-     .take = take_text, .at = AT(records)},
+     .take = option_text, .at = AT(records)},
     {"records", "DIR", TAKES_PAGE,
      "the run's records, from which the page draws curves, collectives, "
      "tensors",
-     .take = take_text, .at = AT(records)},
+     .take = option_text, .at = AT(records)},
     {"fixtures", "DIR", TAKES_GOLDEN,
-     "the cases and the unsharded runs of these golden data", .take = take_text,
-     .at = AT(fixtures)},
-    {"write", "DIR", TAKES_FIXTURES, "make them", .take = take_text,
+     "the cases and the unsharded runs of these golden data",
+     .take = option_text, .at = AT(fixtures)},
+    {"write", "DIR", TAKES_FIXTURES, "make them", .take = option_text,
      .at = AT(write)},
     {"check", "DIR", TAKES_FIXTURES, "make them again and compare",
-     .take = take_text, .at = AT(check)},
-    {"bundle", "DIR", TAKES_SUBMIT, "the folder to make", .take = take_text,
+     .take = option_text, .at = AT(check)},
+    {"bundle", "DIR", TAKES_SUBMIT, "the folder to make", .take = option_text,
      .at = AT(bundle)},
     {"about", "FILE.json", TAKES_SUBMIT,
      "who submits what, and how and where it was run (docs/submissions.md)",
-     .take = take_text, .at = AT(about)},
+     .take = option_text, .at = AT(about)},
     {"explanations", "FILE.json", TAKES_SUBMIT,
-     "for everything that fails: whose fault it is, and why", .take = take_text,
-     .at = AT(explanations)},
+     "for everything that fails: whose fault it is, and why",
+     .take = option_text, .at = AT(explanations)},
     {"partial", NULL, TAKES_SUBMIT,
      "bundle only cases that have records; else all that are claimed must",
-     .take = take_flag, .at = AT(partial)},
+     .take = option_flag, .at = AT(partial)},
     {"without-records", NULL, TAKES_SUBMIT,
-     "the report alone, which proves nothing", .take = take_flag,
+     "the report alone, which proves nothing", .take = option_flag,
      .at = AT(without_records)},
     {"releases", NULL, TAKES_RELEASES,
-     "a table of releases instead, with what fails in each", .take = take_flag,
-     .at = AT(releases)},
+     "a table of releases instead, with what fails in each",
+     .take = option_flag, .at = AT(releases)},
     {"text", "FILE", TAKES_TEXT,
      "the text that gpt learns (the one that ships with the suite)",
-     .take = take_text, .at = AT(text)},
+     .take = option_text, .at = AT(text)},
     {"mutant", "NAME", TAKES_MUTANT,
      "make the engine wrong in this way; see: list mutants",
      .take = arguments_take_mutant, .nth = arguments_mutant,
-     .choices = "; see: fsdp-cts list mutants"},
-    {"json", NULL, TAKES_JSON, "print JSON", .take = take_flag, .at = AT(json)},
+     .right = "; see: fsdp-cts list mutants"},
+    {"json", NULL, TAKES_JSON, "print JSON", .take = option_flag,
+     .at = AT(json)},
     {"engine", "NAME|PATH.so", TAKES_WORKER, "as it is: no list",
-     .take = take_text, .at = AT(engines.name[0])},
-    {"batch", "FILE", TAKES_WORKER, "cases to run", .take = take_text,
+     .take = option_text, .at = AT(engines.name[0])},
+    {"batch", "FILE", TAKES_WORKER, "cases to run", .take = option_text,
      .at = AT(batch)},
-    {"words", "FD", TAKES_WORKER, "where to say it", .take = take_number,
+    {"words", "FD", TAKES_WORKER, "where to say it", .take = option_number,
      .at = AT(words), .least = 3, .most = 3},
-    {"outputs", "N", TAKES_WORKER, "descriptors for ranks", .take = take_number,
-     .at = AT(outputs), .most = WORLD_MAX_RANKS},
-    {"wrapped", NULL, TAKES_WORKER, "in another program", .take = take_flag,
+    {"outputs", "N", TAKES_WORKER, "descriptors for ranks",
+     .take = option_number, .at = AT(outputs), .most = WORLD_MAX_RANKS},
+    {"wrapped", NULL, TAKES_WORKER, "in another program", .take = option_flag,
      .at = AT(wrapped)},
     {"debug-rank", "N", TAKES_WORKER, "waits for a debugger",
-     .take = take_number, .at = AT(debug), .least = 1, .most = WORLD_MAX_RANKS},
-    {"isolated", NULL, TAKES_WORKER, "limit ranks", .take = take_flag,
+     .take = option_number, .at = AT(debug), .least = 1,
+     .most = WORLD_MAX_RANKS},
+    {"isolated", NULL, TAKES_WORKER, "limit ranks", .take = option_flag,
      .at = AT(isolated)},
-    {"trace-events", NULL, TAKES_WORKER, "take times", .take = take_flag,
+    {"trace-events", NULL, TAKES_WORKER, "take times", .take = option_flag,
      .at = AT(trace_events)},
-    {"timeout-ms", "N", TAKES_WORKER, "watchdog", .take = take_milliseconds,
+    {"timeout-ms", "N", TAKES_WORKER, "watchdog", .take = option_number,
      .at = AT(timeout_ms), .least = 1, .most = 86400000},
-    {"quiet", NULL, 0, "no progress, no tables", .take = take_flag,
+    {"quiet", NULL, 0, "no progress, no tables", .take = option_flag,
      .at = AT(quiet)},
     {"verbose", NULL, TAKES_JUDGE,
      "list every case, requirement and different failure; the miniature's "
      "table",
-     .take = take_flag, .at = AT(verbose)},
-    {"help", NULL, 0, "this text", .take = take_flag, .at = AT(help)},
-};
-enum {
-    N_ROWS = sizeof(rows) / sizeof(rows[0]),
-    FIRST_CODE = 256 /* getopt's code of the first row: no character */
+     .take = option_flag, .at = AT(verbose)},
+    {"help", NULL, 0, "this text", .take = option_flag, .at = AT(help)},
 };
 
-static bool is_taken(const struct option_row *row, unsigned takes)
+static struct option_table table_of(unsigned takes)
 {
-    return !row->takes || (row->takes & takes);
-}
+    struct option_table table = OPTION_TABLE(rows);
 
-static int unknown_option(const char *option, const char *command,
-                          unsigned takes)
-{
-    const char *bare = option + strspn(option, "-");
-    char name[64];
-    struct near n = {.wanted = name};
-
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(bare, "="), bare);
-    for (int i = 0; i < N_ROWS; i++) {
-        if (is_taken(&rows[i], takes)) {
-            near_try(&n, rows[i].name);
-        }
-    }
-    fprintf(stderr,
-            "fsdp-cts: unknown option '%s'; see: fsdp-cts %s --help%s%s%s\n",
-            option, command, n.best ? "; did you mean '--" : "",
-            n.best ? n.best : "", n.best ? "'?" : "");
-    return EXIT_USAGE;
+    table.takes = takes;
+    return table;
 }
 
 int arguments_parse(int argc, char **argv, unsigned takes,
                     struct arguments *out)
 {
-    struct option known[N_ROWS + 1] = {{0}};
+    const struct option_table table = table_of(takes);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int rest;
     int code;
 
     *out = (struct arguments){.launcher = "mpirun -n {K}",
@@ -422,50 +345,17 @@ int arguments_parse(int argc, char **argv, unsigned takes,
                               .jobs = processors < 1    ? 1
                                       : processors > 64 ? 64
                                                         : (uint32_t)processors};
-    for (int i = 0, n = 0; i < N_ROWS; i++) {
-        if (is_taken(&rows[i], takes)) {
-            known[n++] = (struct option){
-                rows[i].name, rows[i].value ? required_argument : no_argument,
-                NULL, FIRST_CODE + i};
-        }
-    }
-    opterr = 0;
-    optind = 1;
-    while ((code = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
-        if (code == '?') {
-            return unknown_option(argv[optind - 1], argv[0], takes);
-        }
-        if (code == ':') {
-            return arguments_usage(
-                "option '%s' needs a value; see: fsdp-cts %s --help",
-                argv[optind - 1], argv[0]);
-        }
-        if (code == 'h') {
-            out->help = true;
-            continue;
-        }
-        code =
-            rows[code - FIRST_CODE].take(&rows[code - FIRST_CODE], optarg, out);
-        if (code) {
-            return code;
-        }
-    }
-    out->rest = (const char *const *)(argv + optind);
-    out->n_rest = argc - optind;
-    return 0;
+    code = options_read(&table, argc, argv, out, &rest);
+    out->rest = (const char *const *)(argv + rest);
+    out->n_rest = argc - rest;
+    return code;
 }
 
 void arguments_help(unsigned takes)
 {
-    for (int i = 0; i < N_ROWS; i++) {
-        char left[40];
-        if (!is_taken(&rows[i], takes)) {
-            continue;
-        }
-        snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
-                 rows[i].value ? " " : "", rows[i].value ? rows[i].value : "");
-        printf("  %-28s %s\n", left, rows[i].help);
-    }
+    const struct option_table table = table_of(takes);
+
+    options_help(&table);
 }
 
 struct supervise_job arguments_job(const struct arguments *a)

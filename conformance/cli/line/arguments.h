@@ -6,19 +6,9 @@
 #ifndef FSDP_CTS_ARGUMENTS_H
 #define FSDP_CTS_ARGUMENTS_H
 
+#include "cli/line/option_table.h"
 #include "judge/requirement.h"
 #include "run/supervise.h"
-
-/* Exit codes; the first three are enum judge_verdict. */
-enum {
-    EXIT_CONFORMANT = 0,
-    EXIT_NOT_CONFORMANT = 1,
-    EXIT_INCOMPLETE = 2,
-    EXIT_USAGE = 64,
-    EXIT_BAD_DATA = 65,
-    EXIT_OUTPUT = 74,  /* something that was asked for could not be written */
-    EXIT_SKIPPED = 77, /* a selection of which nothing is claimed */
-};
 
 enum {
     ARGUMENTS_MAX = 64
@@ -115,11 +105,6 @@ int arguments_fresh_seed(struct arguments *out, const char *option);
 /* How cases are run, as the options say; which, with which engine and where
  * their records go is left to the caller. */
 struct supervise_job arguments_job(const struct arguments *a);
-/* A line on stderr that there is no such thing, what there is, and what may
- * have been meant of the names that nth gives (NULL behind the last).
- * EXIT_USAGE. */
-int arguments_unknown(const char *what, const char *value, const char *choices,
-                      const char *(*nth)(uint32_t i));
 /* The i-th name of all; NULL behind the last. */
 const char *arguments_mutant(uint32_t i);
 const char *arguments_requirement(uint32_t i);

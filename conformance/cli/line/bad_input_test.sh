@@ -84,6 +84,58 @@ refused 'one name twice' 64 'two engines of one name: a' \
 refused 'an engine called baseline' 64 'no engine may be called so' \
     run --engine ref,./baseline.so
 
+# ---- Every command that has options ----
+"$cts" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' >commands
+while read -r command; do
+    case $command in
+    init | consolidate | completion) continue ;;
+    esac
+    refused "$command --nonsense" 64 "unknown option '--nonsense'" \
+        "$command" x --nonsense
+    refused "$command -x" 64 "unknown option '-x'" "$command" -xyz
+    refused "$command --hlep" 64 "did you mean '--help'?" "$command" --hlep
+    refused "$command --help=yes" 64 "option '--help' takes no value" \
+        "$command" --help=yes
+    result "$command -h" "$("$cts" "$command" -h 2>&1 |
+        diff - <("$cts" "$command" --help))"
+    result "$command --help is narrow" "$("$cts" "$command" --help |
+        grep -E '^(  --| {31}).{79}')"
+done <commands
+result 'there are commands' "$([ "$passed" -ge 80 ] || echo "$passed passed")"
+while read -r command option; do
+    for value in '' -1 +1 ' 1' 1x 1.5 0x1 99999999999999999999; do
+        refused "$command $option '$value'" 64 \
+            "$option '$value': must be a number" "$command" "$option=$value"
+    done
+    refused "$command $option" 64 \
+        "option '$option' needs a value; see: fsdp-cts $command --help" \
+        "$command" "$option"
+done <<'END'
+run --jobs
+verify --drawn-by
+list --seeds
+plan --ranks
+plan --sequence
+probe --steps
+probe --replicas
+track --run
+check --ranks
+check --timeout
+bench --samples
+END
+while read -r command option meant; do
+    refused "$command $option ${meant}x" 64 "did you mean '$meant'?" \
+        "$command" "$option" "${meant}x"
+done <<'END'
+run --world threads
+list --workload gpt
+plan --layout flat
+plan --offload optimizer
+plan --reduce-dtype bf16
+probe --strategy no-shard
+probe --dtype bf16
+END
+
 # ---- Numbers ----
 for ranks in 0 -1 abc 1000 1.5 513 2x +2 0x2 99999999999999999999 '3 4'; do
     refused "--ranks '$ranks'" 64 "--ranks '$ranks'" run --ranks="$ranks"

@@ -22,7 +22,7 @@ result 'there are commands' "$([ "$(wc -l <commands)" -gt 12 ] ||
 
 while read -r command; do
     "$cts" "$command" --help >help
-    sed -n 's/^  *--\([a-z0-9-]*\).*/\1/p' help >options
+    sed -n 's/^  --\([a-z0-9-]*\).*/\1/p' help >options
     sed -n "/^        $command) /{s/.*='//;s/' ;;\$//;p;}" bash |
         tr ' ' '\n' | sed -n 's/^--//p' >in_bash
     awk -v begin="        $command) " 'index($0, begin) == 1 { n = 1 }
@@ -55,6 +55,9 @@ completes ru run
 completes run --eng --engine
 completes verify kept --juni --junit
 completes list --engi ''
+result 'all words of a long line' "$(
+    grep "l partial-ok -d 'exit 0 also .* claim of the core, .* passes'" fish \
+        >found || grep 'l partial-ok' fish)"
 
 if command -v groff >found; then
     groff -man -Tascii -ww man >page 2>err

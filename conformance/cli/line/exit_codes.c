@@ -4,7 +4,6 @@
  * each verdict.
  */
 #include "cli/line/exit_codes.h"
-#include "cli/line/arguments.h"
 
 const struct exit_code exit_codes[N_EXIT_CODES] = {
     {EXIT_CONFORMANT, "conformant, or all of a selection passed; or the "

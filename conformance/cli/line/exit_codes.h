@@ -8,6 +8,17 @@
 
 #include <stdio.h>
 
+/* Exit codes; the first three are enum judge_verdict. */
+enum {
+    EXIT_CONFORMANT = 0,
+    EXIT_NOT_CONFORMANT = 1,
+    EXIT_INCOMPLETE = 2,
+    EXIT_USAGE = 64,
+    EXIT_BAD_DATA = 65,
+    EXIT_OUTPUT = 74,  /* something that was asked for could not be written */
+    EXIT_SKIPPED = 77, /* a selection of which nothing is claimed */
+};
+
 struct exit_code {
     int code;
     const char *text; /* a line */

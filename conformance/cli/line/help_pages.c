@@ -43,10 +43,27 @@ static FILE *ask(const struct command *c)
 
 struct option_said {
     char name[64];  /* without dashes */
-    char text[512]; /* of the line; "" if it stands on the next */
+    char text[512]; /* behind it, and on the lines below it */
 };
 
-/* The next line of the form "  --name VALUE  text". */
+/* Takes the lines that go on with an option's text. */
+static void take_text(FILE *said, struct option_said *o)
+{
+    char line[1024];
+    long at = ftell(said);
+
+    while (fgets(line, sizeof(line), said) && strspn(line, " ") > 8) {
+        const size_t n = strlen(o->text);
+
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(o->text + n, sizeof(o->text) - n, "%s%s", n > 0 ? " " : "",
+                 line + strspn(line, " "));
+        at = ftell(said);
+    }
+    (void)fseek(said, at, SEEK_SET);
+}
+
+/* The next option: "  --name VALUE  text". */
 static bool next_option(FILE *said, struct option_said *o)
 {
     char line[1024];
@@ -67,6 +84,7 @@ static bool next_option(FILE *said, struct option_said *o)
         snprintf(o->text, sizeof(o->text), "%.500s",
                  text ? text + strspn(text, " ") : "");
         if (n > 0) {
+            take_text(said, o);
             return true;
         }
     }

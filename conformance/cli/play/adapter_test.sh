@@ -168,6 +168,18 @@ rm -rf "$folder/records"
 judge "$any" '' hang --timeout 1 >"$folder/failures"
 result 'a hang' "$([ $code = 1 ] && grep -q run.survives "$folder/failures" ||
     echo "exit $code: $(cat "$folder/failures")")"
+CTS=$cts CLAIMS=$any HOW='' "$cts" run --adapter "$folder/adapter" --case \
+    mlp.seed.natural.shard-grad-op.k2.flat.layer.rank.s.sgd.steps40 \
+    --records "$folder/unclaimed" >"$folder/out" 2>"$folder/err"
+code=$?
+result 'a case that is not claimed' "$([ $code = 77 ] &&
+    grep -q 'cases that need shard-grad-op 1 ' "$folder/out" &&
+    grep -q ': elsewhere, 0 of 0 cases judged, 1 not claimed;' "$folder/out" ||
+    echo "exit $code: $(tail -n 3 "$folder/out")")"
+"$cts" verify "$folder/unclaimed" --case 'mlp.*' >"$folder/out" 2>&1
+result 'and its kept record says so' "$(
+    grep -q 'cases that need shard-grad-op ' "$folder/out" ||
+        tail -n 3 "$folder/out")"
 "$cts" run --adapter x --engine ref >/dev/null 2>&1
 code=$?
 result 'two engines' "$([ $code = 64 ] || echo "exit $code")"

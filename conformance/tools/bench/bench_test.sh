@@ -162,11 +162,11 @@ result 'a cluster that cannot be written' "$([ $? -eq 1 ] &&
     grep -q 'the cluster cannot be written' "$folder/err" ||
     cat "$folder/out" "$folder/err")"
 
-refuses 'an unknown part' "no 'everything'" everything
+refuses 'an unknown part' "unknown part 'everything': operators, " everything
 refuses 'an unknown option' "'--fast'" --fast 1
 refuses 'an option without its value' "'--json'" --json
-refuses 'no samples' "not '0'" --samples 0
-refuses 'too many ranks' "not '65'" --ranks 1,65
+refuses 'no samples' "--samples '0': must be a number" --samples 0
+refuses 'too many ranks' "--ranks '65': must be up to 8 numbers" --ranks 1,65
 first=$(dirname "$cts")/../lib/first.so
 if [ -e "$first" ]; then
     timeout 60 "$cts" bench steps --engine "$first" --ranks 1 \

@@ -16,15 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    MOST_SAMPLES = 10000,
-    MOST_RANKS = 64
-};
-
 struct request {
     struct bench_plan plan;
     const char *engines[BENCH_MAX_ENGINES];
     const char *json, *commit;
+    bool help;
 };
 
 static const struct {
@@ -37,6 +33,77 @@ enum {
     N_PARTS = sizeof(parts) / sizeof(parts[0]),
     N_USUAL = N_PARTS - 1 /* who asks for none gets these */
 };
+
+#define AT(field) .at = offsetof(struct request, field)
+
+/* The words of a list; the value is changed at its commas. */
+static int take_engines(const struct option_row *row, char *value,
+                        void *options)
+{
+    struct request *const r = options;
+    char *rest = NULL;
+
+    r->plan.n_engines = 0;
+    for (char *word = strtok_r(value, ",", &rest); word;
+         word = strtok_r(NULL, ",", &rest)) {
+        if (r->plan.n_engines == BENCH_MAX_ENGINES) {
+            return option_wrong(row, word);
+        }
+        r->engines[r->plan.n_engines++] = word;
+    }
+    return r->plan.n_engines ? 0 : option_wrong(row, "");
+}
+
+static int take_ranks(const struct option_row *row, char *value, void *options)
+{
+    struct bench_plan *const plan = &((struct request *)options)->plan;
+    char *rest = NULL;
+
+    plan->n_ranks = 0;
+    for (char *word = strtok_r(value, ",", &rest); word;
+         word = strtok_r(NULL, ",", &rest)) {
+        uint64_t n;
+
+        if (plan->n_ranks == BENCH_MAX_RANKS_GIVEN ||
+            !option_in_bounds(row, word, &n)) {
+            return option_wrong(row, word);
+        }
+        plan->ranks[plan->n_ranks++] = (uint32_t)n;
+    }
+    return plan->n_ranks ? 0 : option_wrong(row, "");
+}
+
+static const struct option_row rows[] = {
+    {"engine", "NAME,...", 0, "engines (impl,ref); or paths of plug-ins",
+     .take = take_engines, .right = "one of up to 8 engines"},
+    {"ranks", "N,...", 0, "sizes of worlds (1,2)", .take = take_ranks,
+     .least = 1, .most = 64, .right = "up to 8 numbers from 1 to 64"},
+    {"samples", "N", 0, "of each result (12)", option_number,
+     AT(plan.report.samples), .least = 1, .most = 10000},
+    {"filter", "TEXT", 0, "only results whose names contain it", option_text,
+     AT(plan.report.filter)},
+    {"without", "TEXT", 0, "none whose names contain it", option_text,
+     AT(plan.report.without)},
+    {"alone", NULL, 0, "steps: not the model without an engine beside",
+     option_flag, AT(plan.alone)},
+    {"sgd", NULL, 0,
+     "steps: with SGD in place of AdamW, for an engine that knows no other; "
+     "names end with it",
+     option_flag, AT(plan.sgd)},
+    {"small", NULL, 0,
+     "gpu, shares: small shapes of a GPU, to try it; measures nothing",
+     option_flag, AT(plan.small)},
+    {"cluster", "FILE", 0, "cluster: writes the last one that was measured",
+     option_text, AT(plan.cluster)},
+    {"mpi", NULL, 0, "cluster: in the world that mpirun has started",
+     option_flag, AT(plan.mpi)},
+    {"json", "FILE", 0, "writes all samples (docs/performance.md)", option_text,
+     AT(json)},
+    {"commit", "TEXT", 0, "for the file, instead of what was built",
+     option_text, AT(commit)},
+    {"help", NULL, 0, "this text", option_flag, AT(help)},
+};
+static const struct option_table table = OPTION_TABLE(rows);
 
 static void help(void)
 {
@@ -56,140 +123,28 @@ static void help(void)
         "\n"
         "example:\n"
         "  fsdp-cts bench steps --engine impl --filter gpt-256 --samples 30\n"
-        "\n"
-        "  --engine NAME,...  engines (impl,ref); or paths of plug-ins\n"
-        "  --ranks N,...      sizes of worlds (1,2)\n"
-        "  --samples N        of each result (12)\n"
-        "  --filter TEXT      only results whose names contain it\n"
-        "  --without TEXT     none whose names contain it\n"
-        "  --alone            steps: not the model without an engine beside\n"
-        "  --sgd              steps: with SGD in place of AdamW, for an\n"
-        "                     engine that knows no other; names end with it\n"
-        "  --small            gpu, shares: small shapes of a GPU, to try it;\n"
-        "                     measures nothing\n"
-        "  --cluster FILE     cluster: writes the last one that was measured\n"
-        "  --mpi              cluster: in the world that mpirun has started\n"
-        "  --json FILE        writes all samples (docs/performance.md)\n"
-        "  --commit TEXT      for the file, instead of what was built\n"
-        "  --help\n"
-        "\n"
-        "exit: 0 measured, 1 something failed, 64 usage error\n");
+        "\n");
+    options_help(&table);
+    printf("\nexit: 0 measured, 1 something failed, 64 usage error\n");
 }
 
-static int usage(const char *what, const char *which)
+static const char *part_name(uint32_t i)
 {
-    fprintf(stderr, "fsdp-cts bench: %s '%.80s'; see fsdp-cts bench --help\n",
-            what, which);
-    return EXIT_USAGE;
+    return i < N_PARTS ? parts[i].name : NULL;
 }
 
-static bool number(const char *text, uint32_t most, uint32_t *out)
+static int choose(int n, char **names, bool *chosen)
 {
-    char *end;
-    unsigned long n = strtoul(text, &end, 10);
-
-    *out = (uint32_t)n;
-    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && n >= 1 &&
-           n <= most;
-}
-
-/* The words of a list; the argument is changed at its commas. */
-static int parse_engines(char *list, struct request *r)
-{
-    char *rest = NULL;
-
-    r->plan.n_engines = 0;
-    for (char *word = strtok_r(list, ",", &rest); word;
-         word = strtok_r(NULL, ",", &rest)) {
-        if (r->plan.n_engines == BENCH_MAX_ENGINES) {
-            return usage("too many engines at", word);
-        }
-        r->engines[r->plan.n_engines++] = word;
-    }
-    return r->plan.n_engines ? 0 : usage("no engine in", "");
-}
-
-static int parse_ranks(char *list, struct request *r)
-{
-    char *rest = NULL;
-
-    r->plan.n_ranks = 0;
-    for (char *word = strtok_r(list, ",", &rest); word;
-         word = strtok_r(NULL, ",", &rest)) {
-        if (r->plan.n_ranks == BENCH_MAX_RANKS_GIVEN ||
-            !number(word, MOST_RANKS, &r->plan.ranks[r->plan.n_ranks])) {
-            return usage("--ranks wants up to 8 numbers from 1 to 64, not",
-                         word);
-        }
-        r->plan.n_ranks++;
-    }
-    return r->plan.n_ranks ? 0 : usage("no rank in", "");
-}
-
-static int parse_option(const char *name, char *value, struct request *r)
-{
-    struct bench_report *report = &r->plan.report;
-
-    if (!value) {
-        return usage("a value is missing behind, or there is no", name);
-    }
-    if (strcmp(name, "--engine") == 0) {
-        return parse_engines(value, r);
-    }
-    if (strcmp(name, "--ranks") == 0) {
-        return parse_ranks(value, r);
-    }
-    if (strcmp(name, "--samples") == 0) {
-        return number(value, MOST_SAMPLES, &report->samples)
-                   ? 0
-                   : usage("--samples wants 1 to 10000, not", value);
-    }
-    if (strcmp(name, "--filter") == 0) {
-        report->filter = value;
-    } else if (strcmp(name, "--without") == 0) {
-        report->without = value;
-    } else if (strcmp(name, "--cluster") == 0) {
-        r->plan.cluster = value;
-    } else if (strcmp(name, "--json") == 0) {
-        r->json = value;
-    } else if (strcmp(name, "--commit") == 0) {
-        r->commit = value;
-    } else {
-        return usage("unknown option", name);
-    }
-    return 0;
-}
-
-static int parse(int argc, char **argv, struct request *r, bool *chosen)
-{
-    for (int i = 1; i < argc; i++) {
+    for (int i = 0; i < n; i++) {
         int part = 0;
-        while (part < N_PARTS && strcmp(argv[i], parts[part].name) != 0) {
+
+        while (part < N_PARTS && strcmp(names[i], parts[part].name) != 0) {
             part++;
         }
-        if (part < N_PARTS) {
-            chosen[part] = true;
-        } else if (strcmp(argv[i], "--alone") == 0) {
-            r->plan.alone = true;
-        } else if (strcmp(argv[i], "--sgd") == 0) {
-            r->plan.sgd = true;
-        } else if (strcmp(argv[i], "--mpi") == 0) {
-            r->plan.mpi = true;
-        } else if (strcmp(argv[i], "--small") == 0) {
-            r->plan.small = true;
-        } else if (argv[i][0] != '-') {
-            return usage(
-                "there are operators, collectives, steps, gpu, shares and "
-                "cluster, no",
-                argv[i]);
-        } else {
-            int code =
-                parse_option(argv[i], i + 1 < argc ? argv[i + 1] : NULL, r);
-            if (code) {
-                return code;
-            }
-            i++;
+        if (part == N_PARTS) {
+            return option_unknown("part", names[i], NULL, part_name);
         }
+        chosen[part] = true;
     }
     return 0;
 }
@@ -250,15 +205,14 @@ int command_bench(int argc, char **argv)
     bool chosen[N_PARTS] = {false};
     struct text text = {0};
     int status;
-    int code;
+    int rest;
+    int code = options_read(&table, argc, argv, &r, &rest);
 
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
-            help();
-            return 0;
-        }
+    if (r.help && code == 0) {
+        help();
+        return 0;
     }
-    code = parse(argc, argv, &r, chosen);
+    code = code ? code : choose(argc - rest, argv + rest, chosen);
     if (code) {
         return code;
     }

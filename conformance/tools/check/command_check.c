@@ -10,7 +10,6 @@
 #include "tools/check/own_judge.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,112 +31,37 @@ static const char usage[] =
     "FOLDER: what --records kept of such a run. See\ndocs/check.md.\n\n"
     "example:\n"
     "  fsdp-cts check my_model.py --ranks 2 --python ~/venv/bin/python\n"
+    "\n";
+
+static const char ending[] =
     "\n"
-    "  --ranks K         how many ranks there are (2)\n"
-    "  --python PYTHON   a Python that has torch (python3)\n"
-    "  --timeout SECONDS for each run (600)\n"
-    "  --records FOLDER  keep what was recorded there; it must be empty or "
-    "new\n"
-    "  --list            print the requirements\n"
-    "  --json            print JSON\n"
-    "  --help            this text\n\n"
     "exit: 0 conformant; 1 not conformant; 2 no verdict; 64 usage error, or no "
     "torch;\n65 FILE.py or records are not as they have to be; 74 output could "
     "not be written\n";
 
 struct options {
     const char *python, *records;
-    char ranks[16], timeout[16]; /* digits */
-    bool json, list;
+    uint32_t ranks, timeout;
+    bool json, list, help;
 };
 
-static int refuse(const char *what, const char *value, const char *right)
-{
-    fprintf(stderr, "fsdp-cts check: %s '%.80s': %s\n", what, value, right);
-    return EXIT_USAGE;
-}
+#define AT(field) .at = offsetof(struct options, field)
 
-static int take_number(const char *name, const char *value, long least,
-                       long most, char to[16])
-{
-    char *end = NULL;
-    const long n = strtol(value, &end, 10);
-
-    if (value[0] < '0' || value[0] > '9' || *end != '\0' || n < least ||
-        n > most) {
-        fprintf(stderr,
-                "fsdp-cts check: %s '%.80s': a number from %ld to %ld was "
-                "expected\n",
-                name, value, least, most);
-        return EXIT_USAGE;
-    }
-    (void)snprintf(to, 16, "%ld", n);
-    return 0;
-}
-
-enum {
-    OPTION_RANKS = 256,
-    OPTION_PYTHON,
-    OPTION_TIMEOUT,
-    OPTION_RECORDS,
-    OPTION_LIST,
-    OPTION_JSON,
-    MOST_RANKS = 8, /* processes of one machine */
+static const struct option_row rows[] = {
+    {"ranks", "K", 0, "how many ranks there are, 2 to 8 (2)", option_number,
+     AT(ranks), .least = 2, .most = 8},
+    {"python", "PYTHON", 0, "a Python that has torch (python3)", option_text,
+     AT(python)},
+    {"timeout", "SECONDS", 0, "for each run (600)", option_number, AT(timeout),
+     .least = 1, .most = 1000000},
+    {"records", "FOLDER", 0,
+     "keep what was recorded there; it must be empty or new", option_text,
+     AT(records)},
+    {"list", NULL, 0, "print the requirements", option_flag, AT(list)},
+    {"json", NULL, 0, "print JSON", option_flag, AT(json)},
+    {"help", NULL, 0, "this text", option_flag, AT(help)},
 };
-
-static int take_option(int code, const char *value, struct options *o)
-{
-    switch (code) {
-    case OPTION_RANKS:
-        return take_number("--ranks", value, 2, MOST_RANKS, o->ranks);
-    case OPTION_TIMEOUT:
-        return take_number("--timeout", value, 1, 1000000, o->timeout);
-    case OPTION_PYTHON:
-        o->python = value;
-        return 0;
-    case OPTION_RECORDS:
-        o->records = value;
-        return 0;
-    case OPTION_LIST:
-        o->list = true;
-        return 0;
-    default:
-        o->json = true;
-        return 0;
-    }
-}
-
-static int parse(int argc, char **argv, struct options *o)
-{
-    static const struct option rows[] = {
-        {"ranks", required_argument, NULL, OPTION_RANKS},
-        {"python", required_argument, NULL, OPTION_PYTHON},
-        {"timeout", required_argument, NULL, OPTION_TIMEOUT},
-        {"records", required_argument, NULL, OPTION_RECORDS},
-        {"list", no_argument, NULL, OPTION_LIST},
-        {"json", no_argument, NULL, OPTION_JSON},
-        {NULL, 0, NULL, 0}};
-    int code;
-
-    opterr = 0;
-    optind = 1;
-    while ((code = getopt_long(argc, argv, "", rows, NULL)) != -1) {
-        const int status =
-            code == '?' ? refuse("option", argv[optind - 1],
-                                 "unknown, or its value is missing or too "
-                                 "much; see --help")
-                        : take_option(code, optarg, o);
-        if (status != 0) {
-            return status;
-        }
-    }
-    if (!o->list && optind != argc - 1) {
-        fprintf(stderr, "fsdp-cts check: needs one FILE.py, or a folder of "
-                        "records; see: fsdp-cts check --help\n");
-        return EXIT_USAGE;
-    }
-    return 0;
-}
+static const struct option_table table = OPTION_TABLE(rows);
 
 /* ---- Python ---- */
 
@@ -169,10 +93,14 @@ static bool find_script(char path[PATH_MAX])
 static void become(const struct options *o, const char *script,
                    const char *file, const char *folder)
 {
-    const char *const words[] = {o->python,  script,  file,   "--ranks",
-                                 o->ranks,   "--out", folder, "--timeout",
-                                 o->timeout, NULL};
+    char ranks[16];
+    char timeout[16];
+    const char *const words[] = {o->python, script,  file,   "--ranks",
+                                 ranks,     "--out", folder, "--timeout",
+                                 timeout,   NULL};
 
+    (void)snprintf(ranks, sizeof(ranks), "%u", o->ranks);
+    (void)snprintf(timeout, sizeof(timeout), "%u", o->timeout);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     (void)setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
@@ -264,8 +192,9 @@ static int open_folder(const struct options *o, char folder[PATH_MAX])
     if (n >= PATH_MAX ||
         (mkdir(folder, 0777) != 0 &&
          (errno != EEXIST || rmdir(folder) != 0 || mkdir(folder, 0777) != 0))) {
-        return refuse("--records", o->records,
-                      "a new or an empty folder was expected");
+        return option_refuse("--records '%.200s': must be a new or an empty "
+                             "folder",
+                             o->records);
     }
     return 0;
 }
@@ -303,23 +232,29 @@ static int print_list(void)
 
 int command_check(int argc, char **argv)
 {
-    struct options o = {.python = "python3", .ranks = "2", .timeout = "600"};
+    struct options o = {.python = "python3", .ranks = 2, .timeout = 600};
     struct stat s;
-    int code;
+    int rest;
+    const int code = options_read(&table, argc, argv, &o, &rest);
 
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        fputs(usage, stdout);
-        return 0;
-    }
-    code = parse(argc, argv, &o);
     if (code != 0) {
         return code;
+    }
+    if (o.help) {
+        fputs(usage, stdout);
+        options_help(&table);
+        fputs(ending, stdout);
+        return 0;
     }
     if (o.list) {
         return print_list();
     }
-    if (stat(argv[optind], &s) == 0 && S_ISDIR(s.st_mode)) {
-        return judge_folder(&o, argv[optind], argv[optind]);
+    if (rest != argc - 1) {
+        return option_refuse("needs one FILE.py, or a folder of records; see: "
+                             "fsdp-cts check --help");
     }
-    return check_file(&o, argv[optind]);
+    if (stat(argv[rest], &s) == 0 && S_ISDIR(s.st_mode)) {
+        return judge_folder(&o, argv[rest], argv[rest]);
+    }
+    return check_file(&o, argv[rest]);
 }

@@ -277,7 +277,7 @@ refuses 64 '80GiB' mlp --memory 80XB
 refuses 64 '80GiB' mlp --memory 9223372036854775808
 refuses 64 'unknown' mlp --nothing
 refuses 64 'about a record' mlp --check
-refuses 64 'optimizer, params, all or none' mlp --offload some
+refuses 64 'none, all, optimizer or params' mlp --offload some
 refuses 64 'not go with --cluster' llama3-8b --ranks 8 --offload all \
     --cluster h100
 refuses 65 'no workload' nothing

@@ -73,10 +73,10 @@ for also in '' all-reduce all-reduce:1 :1:1 all-reduced:1:1 all-reduce:1:x \
     ends 64 "--also '$also'" "$logs" --also "$also"
 done
 ends 64 '--steps' "$logs" --units 1 --steps 0
-ends 64 '--strategy' "$logs" --strategy fullshard
+ends 64 "unknown strategy 'fullshard'" "$logs" --strategy fullshard
 ends 64 '--replicas' "$logs" --replicas 0
 ends 64 '--sync' "$logs" --sync sn
-ends 64 '--dtype' "$logs" --dtype float
+ends 64 "unknown dtype 'float': none, f32" "$logs" --dtype float
 ends 64 '--peak-at-most' "$logs" --peak-at-most 1G
 
 ends 65 'No such file' nowhere

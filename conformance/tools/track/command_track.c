@@ -5,7 +5,6 @@
 #include "tools/track/command_track.h"
 #include "cli/commands.h"
 
-#include <getopt.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -45,128 +44,76 @@ enum {
     N_ACTIONS = sizeof(actions) / sizeof(actions[0])
 };
 
-#define AT(field) offsetof(struct track_options, field)
+#define AT(field) .at = offsetof(struct track_options, field)
 
-static const struct {
-    const char *name, *value, *help;
-    size_t at; /* of a text or, without a value, of a flag */
-} rows[] = {
-    {"history", "FILE", "the history; `add` makes it if it is not there",
-     AT(history)},
-    {"commit", "SHA", "add: of the results, where they do not say", AT(commit)},
-    {"date", "RFC3339", "add: of the results, where they do not say (now)",
-     AT(date)},
-    {"machine", "TEXT", "add: the hardware, where they do not say (this one)",
-     AT(machine)},
-    {"better", "lower|higher", "add: of custom benchmarks, which do not say",
-     AT(better)},
-    {"run", "N", "another run than the newest; see: track runs", AT(run)},
-    {"engine", "PATTERN", "accept: of these engines only (*)", AT(engine)},
-    {"case", "PATTERN", "accept: of these cases only (*)", AT(name)},
-    {"figure", "PATTERN", "accept: of these figures or units only (*)",
-     AT(figure)},
-    {"reason", "TEXT", "accept: why, for those who read it later", AT(reason)},
-    {"format", "NAME", "export: gab-smaller, gab-bigger, bmf or csv",
-     AT(format)},
-    {"repository", "DIR", "bisect-hint: where git knows the commits (.)",
-     AT(repository)},
-    {"commit-url", "URL", "report: what a commit's page begins with",
-     AT(commit_url)},
-    {"json", NULL, "check: print JSON", AT(json)},
-    {"markdown", NULL, "check: print Markdown, for a job's summary",
-     AT(markdown)},
-    {"short", NULL, "selftest: what is called when, of short histories",
-     AT(brief)},
-    {"quiet", NULL, "no more than the last line", AT(quiet)},
-    {"verbose", NULL, "every change", AT(verbose)},
-    {"help", NULL, "this text", AT(help)},
-};
-enum {
-    N_ROWS = sizeof(rows) / sizeof(rows[0])
-};
-
-static void help(FILE *to)
+static int take_better(const struct option_row *row, char *value, void *options)
 {
-    fprintf(to, "usage: fsdp-cts track ACTION [OPTION ...] [FILE ...]\n\n"
-                "Keeps what was measured of every commit, and judges the "
-                "newest run.\n\n"
-                "examples:\n"
-                "  fsdp-cts track add run.jsonl bench.json\n"
-                "  fsdp-cts track check --markdown\n\n");
-    for (int i = 0; i < N_ACTIONS; i++) {
-        fprintf(to, "  %-12s %s\n", actions[i].name, actions[i].help);
-    }
-    fprintf(to, "\n");
-    for (int i = 0; i < N_ROWS; i++) {
-        char left[40];
+    *(char *)option_field(row, options) = value[0];
+    return strcmp(value, "lower") == 0 || strcmp(value, "higher") == 0
+               ? 0
+               : option_wrong(row, value);
+}
 
-        (void)snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
-                       rows[i].value ? " " : "",
-                       rows[i].value ? rows[i].value : "");
-        fprintf(to, "  %-24s %s\n", left, rows[i].help);
+static const struct option_row rows[] = {
+    {"history", "FILE", 0, "the history; `add` makes it if it is not there",
+     option_text, AT(history)},
+    {"commit", "SHA", 0, "add: of the results, where they do not say",
+     option_text, AT(commit)},
+    {"date", "RFC3339", 0, "add: of the results, where they do not say (now)",
+     option_text, AT(date)},
+    {"machine", "TEXT", 0,
+     "add: the hardware, where they do not say (this one)", option_text,
+     AT(machine)},
+    {"better", "lower|higher", 0, "add: of custom benchmarks, which do not say",
+     take_better, AT(better), .right = "lower or higher"},
+    {"run", "N", 0, "another run than the newest; see: track runs",
+     option_number64, AT(run), .least = 1, .most = INT64_MAX,
+     .right = "a number from 1"},
+    {"engine", "PATTERN", 0, "accept: of these engines only (*)", option_text,
+     AT(engine)},
+    {"case", "PATTERN", 0, "accept: of these cases only (*)", option_text,
+     AT(name)},
+    {"figure", "PATTERN", 0, "accept: of these figures or units only (*)",
+     option_text, AT(figure)},
+    {"reason", "TEXT", 0, "accept: why, for those who read it later",
+     option_text, AT(reason)},
+    {"format", "NAME", 0, "export: gab-smaller, gab-bigger, bmf or csv",
+     option_text, AT(format)},
+    {"repository", "DIR", 0, "bisect-hint: where git knows the commits (.)",
+     option_text, AT(repository)},
+    {"commit-url", "URL", 0, "report: what a commit's page begins with",
+     option_text, AT(commit_url)},
+    {"json", NULL, 0, "check: print JSON", option_flag, AT(json)},
+    {"markdown", NULL, 0, "check: print Markdown, for a job's summary",
+     option_flag, AT(markdown)},
+    {"short", NULL, 0, "selftest: what is called when, of short histories",
+     option_flag, AT(brief)},
+    {"quiet", NULL, 0, "no more than the last line", option_flag, AT(quiet)},
+    {"verbose", NULL, 0, "every change", option_flag, AT(verbose)},
+    {"help", NULL, 0, "this text", option_flag, AT(help)},
+};
+static const struct option_table table = OPTION_TABLE(rows);
+
+static void help(void)
+{
+    printf("usage: fsdp-cts track ACTION [OPTION ...] [FILE ...]\n\n"
+           "Keeps what was measured of every commit, and judges the "
+           "newest run.\n\n"
+           "examples:\n"
+           "  fsdp-cts track add run.jsonl bench.json\n"
+           "  fsdp-cts track check --markdown\n\n");
+    for (int i = 0; i < N_ACTIONS; i++) {
+        printf("  %-12s %s\n", actions[i].name, actions[i].help);
     }
-    fprintf(to, "\nexit: 0 no regression, 1 a regression, 64 usage error, 65 "
-                "bad data, 74 input or\noutput failed\n");
+    printf("\n");
+    options_help(&table);
+    printf("\nexit: 0 no regression, 1 a regression, 64 usage error, 65 "
+           "bad data, 74 input or\noutput failed\n");
 }
 
 static int usage(const char *what, const char *which)
 {
-    fprintf(stderr, "fsdp-cts track: %s%s; see: fsdp-cts track --help\n", what,
-            which);
-    return EXIT_USAGE;
-}
-
-static int take(int row, const char *value, struct track_options *o)
-{
-    void *const field = (char *)o + rows[row].at;
-    char *end;
-
-    if (field == &o->better) {
-        o->better = value[0];
-        return strcmp(value, "lower") == 0 || strcmp(value, "higher") == 0
-                   ? 0
-                   : usage("--better must be lower or higher, not ", value);
-    }
-    if (field == &o->run) {
-        o->run = strtoll(value, &end, 10);
-        return *end == '\0' && end != value && o->run > 0
-                   ? 0
-                   : usage("--run must be a number from 1, not ", value);
-    }
-    if (rows[row].value) {
-        *(const char **)field = value;
-    } else {
-        *(bool *)field = true;
-    }
-    return 0;
-}
-
-static int parse(int argc, char **argv, struct track_options *o)
-{
-    struct option known[N_ROWS + 1] = {{0}};
-    int code;
-
-    for (int i = 0; i < N_ROWS; i++) {
-        known[i] = (struct option){
-            rows[i].name, rows[i].value ? required_argument : no_argument, NULL,
-            256 + i};
-    }
-    opterr = 0;
-    optind = 1;
-    while ((code = getopt_long(argc, argv, ":h", known, NULL)) != -1) {
-        if (code == '?') {
-            return usage("unknown option ", argv[optind - 1]);
-        }
-        if (code == ':') {
-            return usage("an option needs a value: ", argv[optind - 1]);
-        }
-        if (take(code == 'h' ? N_ROWS - 1 : code - 256, optarg, o)) {
-            return EXIT_USAGE;
-        }
-    }
-    o->rest = (const char *const *)(argv + optind);
-    o->n_rest = argc - optind;
-    return 0;
+    return option_refuse("%s%s; see: fsdp-cts track --help", what, which);
 }
 
 static int run_action(int which, const struct track_options *o)
@@ -193,31 +140,29 @@ static int run_action(int which, const struct track_options *o)
 int command_track(int argc, char **argv)
 {
     struct track_options o = {.engine = "*", .name = "*", .figure = "*"};
+    int rest;
+    const int code = options_read(&table, argc, argv, &o, &rest);
 
-    if (argc > 1 && argv[1][0] != '-') {
-        for (int i = 0; i < N_ACTIONS; i++) {
-            if (strcmp(actions[i].name, argv[1]) == 0) {
-                if (parse(argc - 1, argv + 1, &o)) {
-                    return EXIT_USAGE;
-                }
-                if (o.help) {
-                    help(stdout);
-                    return 0;
-                }
-                return run_action(i, &o);
-            }
-        }
-        return usage("unknown action ", argv[1]);
-    }
-    if (parse(argc, argv, &o)) {
-        return EXIT_USAGE;
+    if (code != 0) {
+        return code;
     }
     if (o.help) {
-        help(stdout);
+        help();
         return 0;
     }
-    return usage("which action? ", "add, check, accept, bisect-hint, report, "
-                                   "export, compare, runs or selftest");
+    if (rest == argc) {
+        return usage("which action? ", "add, check, accept, bisect-hint, "
+                                       "report, export, compare, runs or "
+                                       "selftest");
+    }
+    o.rest = (const char *const *)(argv + rest + 1);
+    o.n_rest = argc - rest - 1;
+    for (int i = 0; i < N_ACTIONS; i++) {
+        if (strcmp(actions[i].name, argv[rest]) == 0) {
+            return run_action(i, &o);
+        }
+    }
+    return usage("unknown action ", argv[rest]);
 }
 
 int track_failed(const struct fsdp_error *error)
