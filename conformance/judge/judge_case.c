@@ -273,7 +273,8 @@ static uint32_t blocker(const struct judge_result *out,
     return found;
 }
 
-/* Where an element lies in its unit, where the requirement did not say. */
+/* Where an element lies in its unit, where the requirement did not say. One
+ * that its parameter lacks, of which an engine may speak, lies nowhere. */
 static void complete_place(const struct expect *e, struct finding *f)
 {
     uint32_t u;
@@ -283,7 +284,8 @@ static void complete_place(const struct expect *e, struct finding *f)
     }
     u = e->unit_of_parameter[f->parameter];
     f->unit = f->unit >= 0 ? f->unit : (int64_t)u;
-    if (f->element < 0 || f->flat >= 0 || e->unit[u].chunk == 0) {
+    if (f->element < 0 || f->flat >= 0 || e->unit[u].chunk == 0 ||
+        (uint64_t)f->element >= fsdp_numel(e->model, (uint32_t)f->parameter)) {
         return;
     }
     f->flat =

@@ -68,6 +68,23 @@ static void a_failure_blocks_what_needs_it(void **state)
     judge_release(&r);
 }
 
+static void what_lies_nowhere_has_no_place(void **state)
+{
+    struct testing_run *run = *state;
+    struct judge_result r;
+    const struct finding *f = NULL;
+
+    run->record[0].rank[1].loss[0] = TESTING_BEYOND;
+    r = testing_judged(run);
+    f = &judge_item_at(&r, 0, TESTING_LOSS)->detail->finding;
+    assert_int_equal(f->element, 1024);
+    assert_int_equal(f->unit, 1);
+    assert_int_equal(f->flat, -1);
+    assert_int_equal(f->shard, -1);
+    assert_int_equal(f->local, -1);
+    judge_release(&r);
+}
+
 static void a_nan_at_the_end_fails(void **state)
 {
     struct testing_run *run = *state;
@@ -472,6 +489,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TESTING_RUN(all_is_well),
         TESTING_RUN(a_failure_blocks_what_needs_it),
+        TESTING_RUN(what_lies_nowhere_has_no_place),
         TESTING_RUN(a_nan_at_the_end_fails),
         TESTING_RUN(a_crash_is_an_error),
         TESTING_RUN(a_hang_is_a_timeout),

@@ -13,6 +13,7 @@
 enum {
     TESTING_CASES = 2,
     TESTING_STEPS = 3,
+    TESTING_BEYOND = 3, /* this loss is found at an element that p1 lacks */
     /* Indices of the table below. */
     TESTING_SURVIVES = 0, /* MUST */
     TESTING_LOSS,         /* MUST; needs survives: the first loss is 1 */

@@ -30,10 +30,13 @@ static int check_owned(const struct fsdp_sharded *s, uint32_t p)
 static int step_parameter(struct fsdp_sharded *s, uint32_t p,
                           const struct fsdp_step *how)
 {
-    float *state[2] = {s->state[0] + s->start[p], s->state[1] + s->start[p]};
+    float *state[2] = {NULL, NULL};
     struct ref_hyper h;
     struct fsdp_op op;
 
+    for (uint32_t i = 0; i < 2 && s->state[i]; i++) {
+        state[i] = s->state[i] + s->start[p];
+    }
     ref_count(&s->numbers[p]);
     h = ref_hyper(s->options.optimizer, &s->numbers[p],
                   s->model->parameter_flags[p], how);
