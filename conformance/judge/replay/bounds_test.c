@@ -88,6 +88,8 @@ static void another_evaluation_has_a_bound(void **state)
     struct fixture *x = *state;
     struct finding f;
 
+    /* Samples, a gradient a rank, and parameters of 5 and 4 elements. */
+    assert_true(bounds_roundings(&x->e) == 256.0 + RANKS + 5.0 + 4.0);
     assert_true(eval_holds(x, &f));
     assert_true(f.ratio == 0.0);
     /* The evaluation after step t has made t + 1 steps. */
