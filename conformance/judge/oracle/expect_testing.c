@@ -151,7 +151,7 @@ void testing_check(const struct testing_model *t, const struct run_case *c,
                         want->end ? want->end : "");
     assert_int_equal(e.resting, want->resting);
     assert_int_equal(e.rest.live[FSDP_PARAM_SHARD], 4 * want->resting);
-    assert_int_equal(e.peak_parameters, 4 * want->parameters);
+    assert_int_equal(e.peak_parameters, 4 * (want->resting + want->full));
     assert_int_equal(e.peak_full, 4 * want->full);
     assert_int_equal(e.peak_grads, 4 * want->grads);
     assert_int_equal(e.peak[FSDP_STAGING], 4 * want->staging);

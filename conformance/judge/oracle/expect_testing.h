@@ -54,10 +54,11 @@ const char *testing_sequence(const struct expect *e,
                              const struct record_sequence *s,
                              char text[TESTING_TEXT]);
 
-/* What a case must come to; peaks in elements. `end` NULL: nothing. */
+/* What a case must come to; peaks in elements. `end` NULL: nothing. Parameters
+ * take what rests and what is unsharded. */
 struct testing_wanted {
     const char *step, *end;
-    uint64_t resting, parameters, full, grads, staging, engine;
+    uint64_t resting, full, grads, staging, engine;
 };
 void testing_check(const struct testing_model *t, const struct run_case *c,
                    const struct testing_wanted *want);
