@@ -14,34 +14,13 @@
 
 #include "testing/unit_testing.h"
 
-struct fixture {
-    struct testing_model t;
-    struct run_case c;
-    struct expect e;
-    struct record r;
-};
-
 static int setup(void **state)
 {
-    struct fixture *x = calloc(1, sizeof(*x));
+    struct fixture *x = fixture_open(state);
 
-    assert_non_null(x);
     testing_model(&x->t, "-01", "1:5 2:4", "F1 f1 F2 f2 B2 b2 B1 b1", "F1 f1");
     x->c = testing_case(CASE_FULL_SHARD, 2, 1);
-    assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &x->e),
-                     FSDP_OK);
-    assert_int_equal(record_init(&x->r, &x->c, 2), FSDP_OK);
-    *state = x;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *x = *state;
-
-    record_release(&x->r);
-    expect_release(&x->e);
-    free(x);
+    fixture_make(x);
     return 0;
 }
 
@@ -219,7 +198,7 @@ UNIT_TEST(gradients_are_used_behind_a_step)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) FIXTURE_TEST(name, setup)
         TEST(what_only_an_adapter_must_claim),
         TEST(bits_are_claimed_or_bounded),
         TEST(no_order_is_asked_for_where_none_is_declared),

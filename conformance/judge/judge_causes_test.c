@@ -53,24 +53,16 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct judge_result judged(const struct table *t)
-{
-    struct judge_result r;
-
-    assert_int_equal(judge(&t->run.in, &r), FSDP_OK);
-    return r;
-}
-
-static void check(const struct judge_result *r, uint32_t c, uint32_t q,
-                  uint32_t outcome, uint32_t blocked_by)
-{
-    const struct judge_item *item = judge_item_at(r, c, q);
-
-    assert_string_equal(judge_outcome_name(item->outcome),
-                        judge_outcome_name(outcome));
-    assert_int_equal(item->blocked_by, blocked_by);
-    assert_int_equal(item->detail != NULL, outcome == JUDGE_FAIL);
-}
+/* What is said of a requirement in a case; and that it is the first cause. */
+struct said {
+    uint32_t c, q, outcome, blocked_by;
+    bool first;
+};
+#define IS(what)    .outcome = (what), .blocked_by = JUDGE_NONE
+#define FAILS       IS(JUDGE_FAIL)
+#define PASSES      IS(JUDGE_PASS)
+#define BLOCKED(by) .outcome = JUDGE_BLOCKED, .blocked_by = (by)
+#define FIRST       FAILS, .first = true
 
 static void check_first(const struct judge_result *r, uint32_t c, uint32_t q)
 {
@@ -82,6 +74,35 @@ static void check_first(const struct judge_result *r, uint32_t c, uint32_t q)
     assert_int_equal(got_q, q);
 }
 
+static void check_rows(const struct judge_result *r, const struct said *want,
+                       size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct said *w = &want[i];
+
+        testing_check_item(r, w->c, w->q, w->outcome, w->blocked_by);
+        assert_int_equal(judge_item_at(r, w->c, w->q)->detail != NULL,
+                         w->outcome == JUDGE_FAIL);
+        if (w->first) {
+            check_first(r, w->c, w->q);
+        }
+    }
+}
+
+/* A result, in rows of struct said; and what the judge says of a table. */
+#define CHECK(r, ...)                                       \
+    check_rows(r, (const struct said[]){__VA_ARGS__},       \
+               sizeof((const struct said[]){__VA_ARGS__}) / \
+                   sizeof(struct said))
+#define SAYS(t, ...)                                          \
+    do {                                                      \
+        struct judge_result said = testing_judged(&(t)->run); \
+                                                              \
+        assert_int_equal(said.verdict, JUDGE_NON_CONFORMANT); \
+        CHECK(&said, __VA_ARGS__);                            \
+        judge_release(&said);                                 \
+    } while (0)
+
 static void lose(struct table *t, uint32_t c, uint32_t step)
 {
     t->run.record[c].rank[1].loss[step] = 5;
@@ -90,66 +111,43 @@ static void lose(struct table *t, uint32_t c, uint32_t step)
 static void the_earlier_one_is_the_cause(void **state)
 {
     struct table *t = *state;
-    struct judge_result r;
 
     lose(t, 0, 0);
     lose(t, 0, TESTING_STEPS - 1);
-    r = judged(t);
-    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
-    check(&r, 0, LATE, JUDGE_BLOCKED, EARLY);
-    check(&r, 0, LAST, JUDGE_BLOCKED, EARLY);
-    check(&r, 1, EARLY, JUDGE_PASS, JUDGE_NONE);
-    assert_int_equal(r.verdict, JUDGE_NON_CONFORMANT);
-    check_first(&r, 0, EARLY);
-    judge_release(&r);
+    SAYS(t, {0, EARLY, FIRST}, {0, LATE, BLOCKED(EARLY)},
+         {0, LAST, BLOCKED(EARLY)}, {1, EARLY, PASSES});
 }
 
 static void what_does_not_fail_earlier_stays_blocked(void **state)
 {
     struct table *t = *state;
-    struct judge_result r;
 
     lose(t, 0, TESTING_STEPS - 1);
-    r = judged(t);
-    check(&r, 0, LATE, JUDGE_FAIL, JUDGE_NONE);
-    check(&r, 0, EARLY, JUDGE_BLOCKED, LATE);
-    check(&r, 0, LAST, JUDGE_BLOCKED, LATE);
-    judge_release(&r);
+    SAYS(t, {0, LATE, FAILS}, {0, EARLY, BLOCKED(LATE)},
+         {0, LAST, BLOCKED(LATE)});
 }
 
 /* What needs nothing of another is no cause of it, and both stand. */
 static void what_does_not_wait_blocks_nothing(void **state)
 {
     struct table *t = *state;
-    struct judge_result r;
 
     t->row[EARLY].needs = NULL;
     lose(t, 0, 0);
     lose(t, 0, TESTING_STEPS - 1);
-    r = judged(t);
-    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
-    check(&r, 0, LATE, JUDGE_FAIL, JUDGE_NONE);
-    check(&r, 0, LAST, JUDGE_BLOCKED, EARLY);
-    check_first(&r, 0, EARLY);
-    judge_release(&r);
+    SAYS(t, {0, EARLY, FIRST}, {0, LATE, FAILS}, {0, LAST, BLOCKED(EARLY)});
 }
 
 /* Else a run whose only MUST that fails is blocked would be INCOMPLETE. */
 static void a_should_blocks_no_must(void **state)
 {
     struct table *t = *state;
-    struct judge_result r;
 
     t->row[EARLY].must = 0;
     t->row[LAST].must = 0;
     lose(t, 0, 0);
     lose(t, 0, TESTING_STEPS - 1);
-    r = judged(t);
-    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
-    check(&r, 0, LATE, JUDGE_FAIL, JUDGE_NONE);
-    assert_int_equal(r.verdict, JUDGE_NON_CONFORMANT);
-    check_first(&r, 0, LATE);
-    judge_release(&r);
+    SAYS(t, {0, EARLY, FAILS}, {0, LATE, FIRST});
 }
 
 /* Of several cases the earlier step comes first, then the lower level. */
@@ -160,7 +158,7 @@ static void cases_are_ordered_alike(void **state)
 
     lose(t, 0, TESTING_STEPS - 1);
     lose(t, 1, 0);
-    r = judged(t);
+    r = testing_judged(&t->run);
     check_first(&r, 1, EARLY);
     assert_true(judge_compare_causes(&r, 1, EARLY, 0, LATE) < 0);
     assert_true(judge_compare_causes(&r, 0, LATE, 1, EARLY) > 0);
@@ -183,7 +181,7 @@ static void moments_of_a_step(void **state)
 
     lose(t, 0, 0);
     lose(t, 1, 0);
-    r = judged(t);
+    r = testing_judged(&t->run);
     f = &judge_item_at(&r, 0, EARLY)->detail->finding;
     g = &judge_item_at(&r, 1, EARLY)->detail->finding;
     f->unit = g->unit = 0;
@@ -203,7 +201,8 @@ static void moments_of_a_step(void **state)
 
 static void nothing_failed(void **state)
 {
-    struct judge_result r = judged(*state);
+    const struct table *t = *state;
+    struct judge_result r = testing_judged(&t->run);
     uint32_t c;
     uint32_t q;
 
@@ -215,25 +214,16 @@ static void nothing_failed(void **state)
  * the same case without it is in the run, too, and wrong. */
 static void check_beside(struct table *t, uint32_t outcome, uint32_t blocked_by)
 {
-    struct judge_result r;
-
     t->row[EARLY].needs = NULL;
     t->run.c[1].scenario = t->run.record[1].c.scenario = CASE_MISUSE;
     lose(t, 1, TESTING_STEPS - 1);
-    r = judged(t);
-    check(&r, 1, LATE, JUDGE_FAIL, JUDGE_NONE);
-    judge_release(&r);
+    SAYS(t, {1, LATE, FAILS});
     lose(t, 0, 0);
-    r = judged(t);
-    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
-    check(&r, 1, LATE, JUDGE_BLOCKED, EARLY);
-    judge_release(&r);
+    SAYS(t, {0, EARLY, FAILS}, {1, LATE, BLOCKED(EARLY)});
     t->run.c[1] = t->run.c[0];
     t->run.c[1].scenario = CASE_MISUSE;
     t->run.record[1].c = t->run.c[1];
-    r = judged(t);
-    check(&r, 1, LATE, outcome, blocked_by);
-    judge_release(&r);
+    SAYS(t, {1, LATE, .outcome = outcome, .blocked_by = blocked_by});
 }
 
 /* With that one it is compared, and can tell. */
@@ -258,7 +248,6 @@ static void what_is_beside_waits_for_training(void **state)
 static void what_is_left_hides_nothing(void **state)
 {
     struct table *t = *state;
-    struct judge_result r;
 
     t->row[EARLY].needs = NULL;
     t->row[EARLY].of_rest = true;
@@ -266,35 +255,23 @@ static void what_is_left_hides_nothing(void **state)
     t->run.c[1].scenario = t->run.record[1].c.scenario = CASE_MISUSE;
     lose(t, 1, TESTING_STEPS - 1);
     lose(t, 0, 0);
-    r = judged(t);
-    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
-    check(&r, 1, LATE, JUDGE_FAIL, JUDGE_NONE);
-    judge_release(&r);
+    SAYS(t, {0, EARLY, FAILS}, {1, LATE, FAILS});
 }
 
 /* What is said of any script waits for what is said of a step. */
 static void the_general_is_told_where_nothing_else_is(void **state)
 {
     struct table *t = *state;
-    struct judge_result r;
 
     t->row[EARLY].needs = NULL;
     t->row[LATE].general = true;
     lose(t, 1, TESTING_STEPS - 1);
-    r = judged(t);
-    check(&r, 1, LATE, JUDGE_FAIL, JUDGE_NONE);
-    judge_release(&r);
+    SAYS(t, {1, LATE, FAILS});
     lose(t, 0, 0);
-    r = judged(t);
-    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
-    check(&r, 1, LATE, JUDGE_FAIL, JUDGE_NONE);
-    judge_release(&r);
+    SAYS(t, {0, EARLY, FAILS}, {1, LATE, FAILS});
     /* What is of a higher level is no cause of it; of the same, it is. */
     t->row[LATE].level = t->row[EARLY].level;
-    r = judged(t);
-    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
-    check(&r, 1, LATE, JUDGE_BLOCKED, EARLY);
-    judge_release(&r);
+    SAYS(t, {0, EARLY, FAILS}, {1, LATE, BLOCKED(EARLY)});
 }
 
 /* In one step of one case what is named is told, and not what is general;
@@ -302,7 +279,6 @@ static void the_general_is_told_where_nothing_else_is(void **state)
 static void the_named_is_told_of_one_step(void **state)
 {
     struct table *t = *state;
-    struct judge_result r;
 
     t->row[EARLY].needs = NULL;
     t->row[EARLY].general = true;
@@ -310,17 +286,9 @@ static void the_named_is_told_of_one_step(void **state)
     t->row[LATE].level = LEVEL_STEP;
     lose(t, 0, 0);
     lose(t, 0, TESTING_STEPS - 1);
-    r = judged(t);
-    check(&r, 0, EARLY, JUDGE_FAIL, JUDGE_NONE);
-    check(&r, 0, LATE, JUDGE_FAIL, JUDGE_NONE);
-    check_first(&r, 0, EARLY);
-    judge_release(&r);
+    SAYS(t, {0, EARLY, FIRST}, {0, LATE, FAILS});
     t->row[LATE].holds = t->row[EARLY].holds;
-    r = judged(t);
-    check(&r, 0, EARLY, JUDGE_BLOCKED, LATE);
-    check(&r, 0, LATE, JUDGE_FAIL, JUDGE_NONE);
-    check_first(&r, 0, LATE);
-    judge_release(&r);
+    SAYS(t, {0, EARLY, BLOCKED(LATE)}, {0, LATE, FIRST});
 }
 
 /* Nothing of it is the other one's. */
@@ -334,9 +302,9 @@ static void the_order_may_be_that_of_another_result(void **state)
     t->row[LATE].needs = "test.last";
     t->row[EARLY].needs = "test.late test.last";
     lose(t, 0, TESTING_STEPS - 1);
-    found = judged(t);
+    found = testing_judged(&t->run);
     t->run.in.like = &found;
-    like = judged(t);
+    like = testing_judged(&t->run);
     assert_int_equal(like.order[0], LAST);
     assert_int_equal(like.order[2], EARLY);
     assert_memory_equal(like.order, found.order, N * sizeof(*like.order));
@@ -346,9 +314,8 @@ static void the_order_may_be_that_of_another_result(void **state)
     assert_memory_equal(like.needs.index, found.needs.index,
                         like.needs.first[N] * sizeof(*like.needs.index));
     judge_release(&found);
-    check(&like, 0, LAST, JUDGE_PASS, JUDGE_NONE);
-    check(&like, 0, LATE, JUDGE_FAIL, JUDGE_NONE);
-    check(&like, 0, EARLY, JUDGE_BLOCKED, LATE);
+    CHECK(&like, {0, LAST, PASSES}, {0, LATE, FAILS},
+          {0, EARLY, BLOCKED(LATE)});
     judge_release(&like);
     t->run.in.like = NULL;
 }
@@ -362,7 +329,7 @@ static void it_is_timed_where_that_is_asked_for(void **state)
         struct judge_result r;
 
         t->run.in.timed = timed != 0;
-        r = judged(t);
+        r = testing_judged(&t->run);
         assert_int_equal(r.seconds_in_all > 0, timed);
         for (uint32_t q = 0; q < N; q++) {
             assert_int_equal(r.seconds[q] > 0, timed);

@@ -5,12 +5,8 @@
  */
 #include "norm.h"
 
-#include <float.h>
-#include <math.h>
+#include "testing/norm_testing.h"
 
-#include "testing/unit_testing.h"
-
-/* The first `cut` elements are one rank's, the others another's. */
 static float norm_of(float p, const float *x, uint64_t n, uint64_t cut)
 {
     struct ref_sum a = {0}, b = {0};
@@ -19,47 +15,6 @@ static float norm_of(float p, const float *x, uint64_t n, uint64_t cut)
     ref_sum_add(&b, p, 1.0f, x + cut, n - cut);
     ref_sum_merge(&a, &b);
     return ref_sum_root(&a, p);
-}
-
-UNIT_TEST(known_norms)
-{
-    static const float x[] = {3.0f, -4.0f, 0.0f};
-    static const float two[] = {1.0f, -1.0f};
-
-    for (uint64_t cut = 0; cut <= 3; cut++) {
-        assert_true(norm_of(2.0f, x, 3, cut) == 5.0f);
-        assert_true(norm_of(1.0f, x, 3, cut) == 7.0f);
-        assert_true(norm_of(INFINITY, x, 3, cut) == 4.0f);
-    }
-    assert_true(norm_of(2.0f, two, 2, 1) == 0x1.6a09e6p+0f);
-    assert_true(norm_of(2.0f, x, 0, 0) == 0.0f);
-}
-
-/* The square of 2^24 + 1, which is no float32, and a little more. */
-UNIT_TEST(rounds_once_to_even)
-{
-    static const float x[] = {0x1p24f, 0x1p12f, 0x1p12f, 1.0f, 0x1p-149f};
-
-    for (uint64_t cut = 0; cut <= 4; cut++) {
-        assert_true(norm_of(2.0f, x, 4, cut) == 0x1p24f);
-        assert_true(norm_of(2.0f, x, 5, cut) == 0x1p24f + 2.0f);
-    }
-}
-
-UNIT_TEST(edges_of_the_range)
-{
-    static const float large[] = {FLT_MAX, FLT_MAX};
-    static const float small[] = {0x1p-149f, 0x1p-149f, 0x1p-149f};
-    static const float odd[] = {1.0f, INFINITY, NAN};
-
-    assert_true(isinf(norm_of(1.0f, large, 2, 1)));
-    assert_true(isinf(norm_of(2.0f, large, 2, 1)));
-    assert_true(norm_of(2.0f, large, 1, 0) == FLT_MAX);
-    assert_true(norm_of(2.0f, small, 2, 1) == 0x1p-149f);
-    assert_true(norm_of(2.0f, small, 3, 1) == 0x1p-148f);
-    assert_true(isinf(norm_of(2.0f, odd, 2, 1)));
-    assert_true(isnan(norm_of(2.0f, odd, 3, 1)));
-    assert_true(isnan(norm_of(INFINITY, odd, 3, 2)));
 }
 
 UNIT_TEST(clips_only_what_is_beyond)
@@ -100,9 +55,7 @@ UNIT_TEST(refuses_what_is_no_norm)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_norms),
-        cmocka_unit_test(rounds_once_to_even),
-        cmocka_unit_test(edges_of_the_range),
+        NORM_TESTS,
         cmocka_unit_test(clips_only_what_is_beyond),
         cmocka_unit_test(refuses_what_is_no_norm),
     };

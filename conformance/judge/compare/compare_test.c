@@ -14,15 +14,6 @@
 
 #include "testing/unit_testing.h"
 
-/* Two units over three ranks: unit 0 has parameters of 5 and 2 elements (a
- * chunk of 3, two of padding), unit 1 one of 4 (a chunk of 2, rank 2 empty). */
-struct fixture {
-    struct testing_model t;
-    struct run_case c;
-    struct expect e;
-    struct record r, baseline;
-};
-
 static float value_of(uint32_t stage, uint32_t step, uint32_t p, uint64_t x)
 {
     return 1.0f + (float)stage + 0.25f * (float)step + 16.0f * (float)p +
@@ -75,18 +66,16 @@ static void fill_rank(struct fixture *x, uint32_t k)
     record_sort(rank);
 }
 
+/* Two units over three ranks: unit 0 has parameters of 5 and 2 elements (a
+ * chunk of 3, two of padding), unit 1 one of 4 (a chunk of 2, rank 2 empty). */
 static int setup(void **state)
 {
-    struct fixture *x = calloc(1, sizeof(*x));
+    struct fixture *x = fixture_open(state);
 
-    assert_non_null(x);
     testing_model(&x->t, "-01", "1:5 1:2 2:4", "F1 f1 F2 f2 B2 b2 B1 b1",
                   "F1 f1 F2 f2");
     x->c = testing_case(CASE_FULL_SHARD, 3, 1);
-    assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &x->e),
-                     FSDP_OK);
-    assert_int_equal(record_init(&x->r, &x->c, 3), FSDP_OK);
-    assert_int_equal(record_init(&x->baseline, &x->c, 3), FSDP_OK);
+    fixture_make(x);
     for (uint32_t k = 0; k < 3; k++) {
         fill_rank(x, k);
         x->baseline.rank[k].present = true;
@@ -99,18 +88,6 @@ static int setup(void **state)
     }
     record_sort(&x->baseline.rank[0]);
     x->e.baseline = &x->baseline;
-    *state = x;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *x = *state;
-
-    record_release(&x->r);
-    record_release(&x->baseline);
-    expect_release(&x->e);
-    free(x);
     return 0;
 }
 
@@ -439,7 +416,7 @@ static void a_zero_may_have_either_sign_where_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) FIXTURE_TEST(name, setup)
         TEST(a_zero_may_have_either_sign_where_said),
         TEST(parts_of_all_ranks_are_the_whole),
         TEST(a_difference_is_placed),

@@ -14,15 +14,6 @@
 
 #include "testing/unit_testing.h"
 
-/* One unit of two parameters, 5 and 3 elements, over two ranks: rank 0 owns
- * [0,4) of p0, rank 1 the rest of it and p1. */
-struct fixture {
-    struct testing_model t;
-    struct run_case c;
-    struct expect e;
-    struct record r;
-};
-
 static void add(struct record_rank *rank, uint32_t p, uint64_t first,
                 uint64_t n)
 {
@@ -36,16 +27,15 @@ static void add(struct record_rank *rank, uint32_t p, uint64_t first,
     assert_non_null(t->data);
 }
 
+/* One unit of two parameters, 5 and 3 elements, over two ranks: rank 0 owns
+ * [0,4) of p0, rank 1 the rest of it and p1. */
 static int setup(void **state)
 {
-    struct fixture *x = calloc(1, sizeof(*x));
+    struct fixture *x = fixture_open(state);
 
-    assert_non_null(x);
     testing_model(&x->t, "-0", "1:5 1:3", "F1 f1 B1 b1", "F1 f1");
     x->c = testing_case(CASE_FULL_SHARD, 2, 1);
-    assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &x->e),
-                     FSDP_OK);
-    assert_int_equal(record_init(&x->r, &x->c, 2), FSDP_OK);
+    fixture_make(x);
     for (uint32_t k = 0; k < 2; k++) {
         x->r.rank[k].present = true;
         x->r.rank[k].status = FSDP_OK;
@@ -55,27 +45,7 @@ static int setup(void **state)
     add(&x->r.rank[0], 0, 0, 4);
     add(&x->r.rank[1], 0, 4, 1);
     add(&x->r.rank[1], 1, 0, 3);
-    *state = x;
     return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *x = *state;
-
-    record_release(&x->r);
-    expect_release(&x->e);
-    free(x);
-    return 0;
-}
-
-static bool holds(const struct fixture *x, const char *id, struct finding *f)
-{
-    const struct requirement *const *table = requirement_table();
-    const struct requirement *q = table[requirement_index(table, id)];
-
-    assert_non_null(q);
-    return requirement_holds(q, &x->e, &x->r, f);
 }
 
 static void a_shard_of_another_size(void **state)
@@ -83,19 +53,19 @@ static void a_shard_of_another_size(void **state)
     struct fixture *x = *state;
     struct finding f = {0};
 
-    assert_true(holds(x, "layout.chunk-rule", &f));
+    assert_true(fixture_holds(x, "layout.chunk-rule", &f));
     x->r.rank[0].tensor[0].n = 5;
-    assert_false(holds(x, "layout.chunk-rule", &f));
+    assert_false(fixture_holds(x, "layout.chunk-rule", &f));
     assert_int_equal(f.form, FINDING_TEXT);
     assert_string_equal(f.note, "rank 0 reports [0,5) of p0, should own [0,4)");
     x->r.rank[0].tensor[0].n = 4;
     x->r.rank[1].tensor[1].parameter = 99;
-    assert_false(holds(x, "layout.chunk-rule", &f));
+    assert_false(fixture_holds(x, "layout.chunk-rule", &f));
     assert_string_equal(f.note,
                         "rank 1 reports nothing of p1, should own [0,3)");
     x->r.rank[1].tensor[1].parameter = 1;
     add(&x->r.rank[0], 1, 1, 2);
-    assert_false(holds(x, "layout.chunk-rule", &f));
+    assert_false(fixture_holds(x, "layout.chunk-rule", &f));
     assert_string_equal(f.note, "rank 0 also reports [1,3) of p1, which it "
                                 "should not own");
 }
@@ -106,20 +76,20 @@ static void the_first_cause_not_who_followed(void **state)
     struct finding f = {0};
     struct fsdp_error *error = &x->r.rank[1].error;
 
-    assert_true(holds(x, "run.completes", &f));
+    assert_true(fixture_holds(x, "run.completes", &f));
     x->r.rank[0].status = FSDP_ERR_ABORTED;
-    assert_false(holds(x, "run.completes", &f));
+    assert_false(fixture_holds(x, "run.completes", &f));
     assert_int_equal(f.rank, 0);
     x->r.rank[1].status = FSDP_ERR_NOMEM;
     (void)snprintf(error->where, sizeof(error->where), "post_backward");
     (void)snprintf(error->message, sizeof(error->message), "no 4096 bytes");
-    assert_false(holds(x, "run.completes", &f));
+    assert_false(fixture_holds(x, "run.completes", &f));
     assert_int_equal(f.rank, 1);
     assert_string_equal(f.note, "ended with -3 (out of memory) in "
                                 "post_backward: no 4096 bytes");
     /* Of a case that is not claimed nobody asks. */
     x->r.rank[1].status = FSDP_ERR_UNSUPPORTED;
-    assert_false(holds(x, "run.completes", &f));
+    assert_false(fixture_holds(x, "run.completes", &f));
     assert_string_equal(f.note,
                         "ended with -2 (unsupported, though all that this case "
                         "needs is claimed) in post_backward: no 4096 bytes");
@@ -127,7 +97,7 @@ static void the_first_cause_not_who_followed(void **state)
     /* A record's text need not end. */
     memset(error->where, 'w', sizeof(error->where));
     memset(error->message, 'm', sizeof(error->message));
-    assert_false(holds(x, "run.completes", &f));
+    assert_false(fixture_holds(x, "run.completes", &f));
     assert_int_equal(strlen(f.note), strlen("ended with -3 (out of memory) in "
                                             ": ") +
                                          sizeof(error->where) +
@@ -234,7 +204,7 @@ UNIT_TEST(peaks_are_told_by_kind)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) FIXTURE_TEST(name, setup)
         TEST(a_shard_of_another_size), TEST(the_first_cause_not_who_followed),
         TEST(factors_have_words),      TEST(what_a_wrong_sum_is_instead),
         TEST(collectives_have_names),  TEST(peaks_are_told_by_kind),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* expect_testing.c - see expect_testing.h. */
 #include "judge/oracle/expect_testing.h"
+#include "judge/compare/compare.h"
 #include "testing/unit_testing.h"
 
 #include <stdio.h>
@@ -150,10 +151,47 @@ void testing_check(const struct testing_model *t, const struct run_case *c,
                         want->end ? want->end : "");
     assert_int_equal(e.resting, want->resting);
     assert_int_equal(e.rest.live[FSDP_PARAM_SHARD], 4 * want->resting);
-    assert_int_equal(e.peak_parameters, 4 * want->parameters);
+    assert_int_equal(e.peak_parameters, 4 * (want->resting + want->full));
     assert_int_equal(e.peak_full, 4 * want->full);
     assert_int_equal(e.peak_grads, 4 * want->grads);
     assert_int_equal(e.peak[FSDP_STAGING], 4 * want->staging);
     assert_int_equal(e.peak_engine, 4 * want->engine);
     expect_release(&e);
+}
+
+struct fixture *fixture_open(void **state)
+{
+    struct fixture *x = calloc(1, sizeof(*x));
+
+    assert_non_null(x);
+    *state = x;
+    return x;
+}
+
+void fixture_make(struct fixture *x)
+{
+    assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &x->e),
+                     FSDP_OK);
+    assert_int_equal(record_init(&x->r, &x->c, x->c.ranks), FSDP_OK);
+    assert_int_equal(record_init(&x->baseline, &x->c, x->c.ranks), FSDP_OK);
+}
+
+int fixture_close(void **state)
+{
+    struct fixture *x = *state;
+
+    record_release(&x->r);
+    record_release(&x->baseline);
+    expect_release(&x->e);
+    free(x);
+    return 0;
+}
+
+bool fixture_holds(const struct fixture *x, const char *id, struct finding *f)
+{
+    const struct requirement *const *table = requirement_table();
+    const struct requirement *q = table[requirement_index(table, id)];
+
+    assert_non_null(q);
+    return requirement_holds(q, &x->e, &x->r, f);
 }

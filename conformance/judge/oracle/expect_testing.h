@@ -54,12 +54,32 @@ const char *testing_sequence(const struct expect *e,
                              const struct record_sequence *s,
                              char text[TESTING_TEXT]);
 
-/* What a case must come to; peaks in elements. `end` NULL: nothing. */
+/* What a case must come to; peaks in elements. `end` NULL: nothing. Parameters
+ * take what rests and what is unsharded. */
 struct testing_wanted {
     const char *step, *end;
-    uint64_t resting, parameters, full, grads, staging, engine;
+    uint64_t resting, full, grads, staging, engine;
 };
 void testing_check(const struct testing_model *t, const struct run_case *c,
                    const struct testing_wanted *want);
+
+/* What is expected of a case, and two records of it: for tests of what compares
+ * them. A test's setup opens one, gives it a model and a case, and makes the
+ * rest, in which no rank has anything yet. */
+struct fixture {
+    struct testing_model t;
+    struct run_case c;
+    struct expect e;
+    struct record r, baseline;
+};
+struct fixture *fixture_open(void **state);
+void fixture_make(struct fixture *x);
+int fixture_close(void **state);
+#define FIXTURE_TEST(name, setup) \
+    cmocka_unit_test_setup_teardown(name, setup, fixture_close)
+
+struct finding;
+/* Whether r is as the requirement with this id asks. */
+bool fixture_holds(const struct fixture *x, const char *id, struct finding *f);
 
 #endif

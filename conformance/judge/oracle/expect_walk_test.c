@@ -11,7 +11,6 @@
 
 static const struct testing_wanted mlp = {.step = MLP_STEP,
                                           .resting = 544,
-                                          .parameters = 544 + 1024,
                                           .full = 1024,
                                           .grads = 1024,
                                           .engine =
@@ -44,7 +43,6 @@ UNIT_TEST(strategies)
     static const struct testing_wanted zero2 = {
         .step = MLP_FORWARD " R3 R2 R1 R0",
         .resting = 544,
-        .parameters = 544 + 2176,
         .full = 2176,
         .grads = 1024,
         .engine = 544 + 1536 + 1024 + 160,
@@ -53,14 +51,12 @@ UNIT_TEST(strategies)
     static const struct testing_wanted none = {
         .step = "L3 L2 L1 L0",
         .resting = 2176,
-        .parameters = 2176,
         .grads = 1024,
         .engine = 2176 + 1024 + 1024 + 128 + 512,
     };
     static const struct testing_wanted hybrid = {
         .step = MLP_FORWARD " A3 R3 L3 A2 R2 L2 A1 R1 L1 A0 R0 L0",
         .resting = 1088,
-        .parameters = 1088 + 1024,
         .full = 1024,
         .grads = 1024,
         .engine = 1088 + 1024 + 1024 + 64 + 256,
@@ -86,7 +82,6 @@ UNIT_TEST(a_root_around_its_blocks)
     static const struct testing_wanted resharded = {
         .step = "A0 A1 A2 A0 A2 R2 A1 R1 R0",
         .resting = 30,
-        .parameters = 70,
         .full = 40,
         .grads = 40,
         .engine = 110,
@@ -106,7 +101,6 @@ UNIT_TEST(a_root_around_its_blocks)
     c.strategy = CASE_SHARD_GRAD_OP;
     kept.step = "A0 A1 A2 R2 R1 R0 A0 A1 A2";
     kept.full = 60;
-    kept.parameters = 90;
     /* Backward of 2: all unsharded, the root's gradient and its own. */
     kept.engine = 30 + 60 + 40;
     testing_check(&t, &c, &kept);
@@ -119,7 +113,6 @@ UNIT_TEST(microbatches)
     static const struct testing_wanted pending = {
         .step = MLP_FORWARD " A3 A2 A1 A0 " MLP_STEP,
         .resting = 544,
-        .parameters = 1568,
         .full = 1024,
         .grads = 2176,
         .staging = 1024,
@@ -130,7 +123,6 @@ UNIT_TEST(microbatches)
     static const struct testing_wanted reduced = {
         .step = MLP_STEP " " MLP_STEP,
         .resting = 544,
-        .parameters = 1568,
         .full = 1024,
         .grads = 1024,
         .staging = 256,
@@ -166,11 +158,9 @@ UNIT_TEST(scenarios)
     want.step = MLP_STEP;
     want.end = MLP_FORWARD;
     want.full = 2176;
-    want.parameters = 544 + 2176;
     testing_check(&t, &c, &want);
     c.scenario = CASE_OPTIONS;
-    want = (struct testing_wanted){
-        .step = "", .resting = 544, .parameters = 544, .engine = 544};
+    want = (struct testing_wanted){.step = "", .resting = 544, .engine = 544};
     testing_check(&t, &c, &want);
 }
 
@@ -231,7 +221,6 @@ UNIT_TEST(a_layout_that_packs)
 {
     struct testing_wanted want = {.step = "A0 A1 A1 R1 A0 R0",
                                   .resting = 4,
-                                  .parameters = 4 + 5,
                                   .full = 5,
                                   .grads = 5,
                                   .staging = 8,
@@ -245,7 +234,6 @@ UNIT_TEST(a_layout_that_packs)
     testing_check(&t, &c, &want);
     c.prefetch_forward = c.reduces_in_flight = 1;
     want.full = want.grads = 10;
-    want.parameters = 14;
     want.staging = 8 + 8 + 8 + 2;
     want.engine = 19 + 8 + 8 + 2;
     testing_check(&t, &c, &want);
@@ -255,7 +243,6 @@ UNIT_TEST(a_layout_that_packs)
     want =
         (struct testing_wanted){.step = "A0 A1 A1 R1 A0 R0 A0 A1 A1 R1 A0 R0",
                                 .resting = 4,
-                                .parameters = 9,
                                 .full = 5,
                                 .grads = 5,
                                 .staging = 8 + 2,
@@ -270,11 +257,8 @@ UNIT_TEST(a_layout_that_packs)
     /* With one shard nothing is packed. */
     c = testing_case(CASE_NO_SHARD, 2, 2);
     c.layout = FSDP_LAYOUT_PER_PARAMETER;
-    want = (struct testing_wanted){.step = "L1 L0",
-                                   .resting = 10,
-                                   .parameters = 10,
-                                   .grads = 5,
-                                   .engine = 10 + 5 + 5 + 5};
+    want = (struct testing_wanted){
+        .step = "L1 L0", .resting = 10, .grads = 5, .engine = 10 + 5 + 5 + 5};
     testing_check(&t, &c, &want);
 }
 
@@ -308,10 +292,11 @@ UNIT_TEST(what_a_pass_leaves_alone)
 
 /* A model, and what one case of it must come to. */
 struct by_hand {
-    const char *units, *parameters, *train, *eval;
+    const char *units, *parameters, *train;
     uint32_t ranks;
     struct testing_wanted want;
     uint32_t strategy, scenario;
+    const char *eval; /* NULL: the first module */
 };
 
 static void a_model_by_hand(void **state)
@@ -321,7 +306,8 @@ static void a_model_by_hand(void **state)
     struct run_case c = testing_case(m->strategy, m->ranks, 1);
 
     c.scenario = m->scenario;
-    testing_model(&t, m->units, m->parameters, m->train, m->eval);
+    testing_model(&t, m->units, m->parameters, m->train,
+                  m->eval ? m->eval : "F1 f1");
     testing_check(&t, &c, &m->want);
 }
 
@@ -329,11 +315,9 @@ static struct by_hand whole_model_as_one_unit = {
     "00000",
     "1:512 2:1024 3:512 4:128",
     "F1 f1 F2 f2 F3 f3 F4 f4 B4 b4 B3 b3 B2 b2 B1 b1",
-    "F1 f1",
     4,
     .want = {.step = "A0 A0 R0",
              .resting = 544,
-             .parameters = 544 + 2176,
              .full = 2176,
              .grads = 2176,
              .engine = 544 + 2176 + 2176},
@@ -343,11 +327,10 @@ static struct by_hand cancel_in_the_middle_of_a_window = {
     "012",
     "0:10 1:20 2:30",
     "F0 F1 f1 F2 f2 f0 B0 B2 b2 B1 b1 b0",
-    "F0 f0",
     2,
+    .eval = "F0 f0",
     .want = {.step = "A0 A1 A2 A0 A0 A1 A2 A0 A2 R2 A1 R1 R0",
              .resting = 30,
-             .parameters = 70,
              .full = 40,
              .grads = 40,
              .engine = 110},
@@ -358,11 +341,9 @@ static struct by_hand unit_of_two_modules_apart = {
     "-010",
     "1:4 2:6 3:2",
     "F1 f1 F2 f2 F3 f3 B3 b3 B2 b2 B1 b1",
-    "F1 f1",
     2,
     .want = {.step = "A0 A1 A0 A1 R1 R0",
              .resting = 6,
-             .parameters = 18,
              .full = 12,
              .grads = 12,
              .engine = 6 + 12 + 12},
@@ -373,11 +354,9 @@ static struct by_hand two_forwards_then_two_backwards = {
     "-01",
     "1:4 2:6",
     "F1 f1 F2 f2 F1 f1 F2 f2 B2 b2 B1 b1 B2 b2 B1 b1",
-    "F1 f1",
     2,
     .want = {.step = "A0 A1 A1 A0 R1 R0",
              .resting = 5,
-             .parameters = 15,
              .full = 10,
              .grads = 10,
              .staging = 6,
@@ -389,11 +368,9 @@ static struct by_hand four_phases = {
     "-0",
     "1:8",
     "F1 f1 B1 b1 F1 f1 B1 b1",
-    "F1 f1",
     2,
     .want = {.step = "A0 A0 R0 A0 A0 R0",
              .resting = 4,
-             .parameters = 12,
              .full = 8,
              .grads = 8,
              .staging = 4,
@@ -403,11 +380,9 @@ static struct by_hand four_phases_kept_unsharded = {
     "-0",
     "1:8",
     "F1 f1 B1 b1 F1 f1 B1 b1",
-    "F1 f1",
     2,
     .want = {.step = "A0 R0 A0 R0",
              .resting = 4,
-             .parameters = 12,
              .full = 8,
              .grads = 8,
              .staging = 4,
@@ -418,11 +393,9 @@ static struct by_hand recomputed_forward = {
     "-01",
     "1:4 2:6",
     "F1 f1 F2 f2 B2 R1 r1 b2 B1 b1",
-    "F1 f1",
     2,
     .want = {.step = "A0 A1 A1 A0 R1 R0",
              .resting = 5,
-             .parameters = 15,
              .full = 10,
              .grads = 10,
              .engine = 5 + 10 + 10},
@@ -432,11 +405,9 @@ static struct by_hand empty_and_uneven_units = {
     "-01",
     "1:5 2:0",
     "F1 f1 F2 f2 B2 b2 B1 b1",
-    "F1 f1",
     4,
     .want = {.step = "A0 A1 A1 R1 A0 R0",
              .resting = 2,
-             .parameters = 10,
              .full = 8,
              .grads = 8,
              .engine = 18},

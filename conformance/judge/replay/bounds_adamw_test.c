@@ -13,15 +13,6 @@
 
 #include "testing/unit_testing.h"
 
-/* One rank, one parameter of four elements, and the baseline's gradient of
- * steps 0 and 1: of ordinary size, of ordinary size, noise, none. */
-struct fixture {
-    struct testing_model t;
-    struct run_case c;
-    struct expect e;
-    struct record baseline;
-};
-
 static void add(struct record_rank *rank, uint32_t step, const float value[4])
 {
     struct record_tensor *t =
@@ -37,38 +28,26 @@ static void add(struct record_rank *rank, uint32_t step, const float value[4])
     memcpy(t->data, value, 4 * sizeof(*value));
 }
 
+/* One rank, one parameter of four elements, and the baseline's gradient of
+ * steps 0 and 1: of ordinary size, of ordinary size, noise, none. */
 static int setup(void **state)
 {
     static const float gradient[2][4] = {{3.0f, 4.0f, 1e-7f, 0.0f},
                                          {4.0f, 3.0f, 2e-7f, 0.0f}};
-    struct fixture *x = calloc(1, sizeof(*x));
+    struct fixture *x = fixture_open(state);
 
-    assert_non_null(x);
     testing_model(&x->t, "-0", "1:4", "F1 f1 B1 b1", "F1 f1");
     x->c = testing_case(CASE_FULL_SHARD, 1, 1);
     x->c.optimizer = FSDP_OPTIMIZER_ADAMW;
     x->c.lr = 0.5f;
     x->c.steps = 4;
     x->c.recorded_steps = 2;
-    assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &x->e),
-                     FSDP_OK);
-    assert_int_equal(record_init(&x->baseline, &x->c, 1), FSDP_OK);
+    fixture_make(x);
     x->baseline.rank[0].present = true;
     add(&x->baseline.rank[0], 0, gradient[0]);
     add(&x->baseline.rank[0], 1, gradient[1]);
     record_sort(&x->baseline.rank[0]);
     x->e.baseline = &x->baseline;
-    *state = x;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *x = *state;
-
-    record_release(&x->baseline);
-    expect_release(&x->e);
-    free(x);
     return 0;
 }
 
@@ -134,13 +113,10 @@ static void what_cancels_is_as_unsure_as_what_was_added_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(noise_goes_a_learning_rate_each_way,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_known_goes_nowhere, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(parts_add_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            what_cancels_is_as_unsure_as_what_was_added_up, setup, teardown),
+        FIXTURE_TEST(noise_goes_a_learning_rate_each_way, setup),
+        FIXTURE_TEST(what_is_known_goes_nowhere, setup),
+        FIXTURE_TEST(parts_add_up, setup),
+        FIXTURE_TEST(what_cancels_is_as_unsure_as_what_was_added_up, setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -21,14 +21,6 @@ enum {
     RANKS = 2
 };
 
-/* An evaluation that calls one module of the two. */
-struct fixture {
-    struct testing_model t;
-    struct run_case c;
-    struct expect e;
-    struct record r, baseline;
-};
-
 static float *floats(uint32_t n, float x)
 {
     float *p = calloc(n, sizeof(*p));
@@ -53,25 +45,21 @@ static void fill(struct record *r)
 
 static int open_fixture(void **state, const char *eval)
 {
-    struct fixture *x = calloc(1, sizeof(*x));
+    struct fixture *x = fixture_open(state);
 
-    assert_non_null(x);
     testing_model(&x->t, "-01", "1:5 2:4", "F1 f1 F2 f2 B2 b2 B1 b1", eval);
     x->c = testing_case(CASE_FULL_SHARD, RANKS, 1);
     x->c.scenario = CASE_EVAL;
     x->c.steps = STEPS;
-    assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &x->e),
-                     FSDP_OK);
-    assert_int_equal(record_init(&x->r, &x->c, RANKS), FSDP_OK);
-    assert_int_equal(record_init(&x->baseline, &x->c, RANKS), FSDP_OK);
+    fixture_make(x);
     fill(&x->r);
     fill(&x->baseline);
     x->e.baseline = &x->baseline;
     x->e.profile = EXPECT_OWN;
-    *state = x;
     return 0;
 }
 
+/* An evaluation that calls one module of the two. */
 static int setup(void **state)
 {
     return open_fixture(state, "F1 f1");
@@ -82,17 +70,6 @@ static int setup_alike(void **state)
     return open_fixture(state, "F1 f1 F2 f2");
 }
 
-static int teardown(void **state)
-{
-    struct fixture *x = *state;
-
-    record_release(&x->r);
-    record_release(&x->baseline);
-    expect_release(&x->e);
-    free(x);
-    return 0;
-}
-
 /* What an error of exactly the bound is, for one value `want`. */
 static float at_the_bound(const struct fixture *x, float want, uint32_t steps)
 {
@@ -100,19 +77,10 @@ static float at_the_bound(const struct fixture *x, float want, uint32_t steps)
                           (1.0 + (double)steps) * (double)want);
 }
 
-static bool holds(const struct fixture *x, const char *id, struct finding *f)
-{
-    const struct requirement *const *table = requirement_table();
-    const struct requirement *q = table[requirement_index(table, id)];
-
-    assert_non_null(q);
-    return requirement_holds(q, &x->e, &x->r, f);
-}
-
 static bool eval_holds(const struct fixture *x, struct finding *f)
 {
     *f = (struct finding){0};
-    return holds(x, "eval.equals-training-forward", f);
+    return fixture_holds(x, "eval.equals-training-forward", f);
 }
 
 static void another_evaluation_has_a_bound(void **state)
@@ -120,6 +88,8 @@ static void another_evaluation_has_a_bound(void **state)
     struct fixture *x = *state;
     struct finding f;
 
+    /* Samples, a gradient a rank, and parameters of 5 and 4 elements. */
+    assert_true(bounds_roundings(&x->e) == 256.0 + RANKS + 5.0 + 4.0);
     assert_true(eval_holds(x, &f));
     assert_true(f.ratio == 0.0);
     /* The evaluation after step t has made t + 1 steps. */
@@ -207,20 +177,20 @@ static void a_curve_that_is_cut_is_no_pass(void **state)
     struct fixture *x = *state;
     struct finding f = {0};
 
-    assert_true(holds(x, "num.curve-bound", &f));
+    assert_true(fixture_holds(x, "num.curve-bound", &f));
     x->r.rank[1].loss[2] = at_the_bound(x, 2.0f, 2) + 2.0f * 0x1p-22f;
-    assert_false(holds(x, "num.curve-bound", &f));
+    assert_false(fixture_holds(x, "num.curve-bound", &f));
     assert_true(f.ratio > 1.0 && f.step == 2 && f.rank == 1);
     x->r.rank[1].loss[2] = NAN;
-    assert_false(holds(x, "num.curve-bound", &f));
+    assert_false(fixture_holds(x, "num.curve-bound", &f));
     x->r.rank[1].loss[2] = 2.0f;
     x->r.rank[1].n_losses = 2;
-    assert_false(holds(x, "num.curve-bound", &f));
+    assert_false(fixture_holds(x, "num.curve-bound", &f));
     x->r.rank[1].n_losses = STEPS;
     x->baseline.rank[0].n_losses = 0;
-    assert_false(holds(x, "num.curve-bound", &f));
+    assert_false(fixture_holds(x, "num.curve-bound", &f));
     x->e.baseline = NULL;
-    assert_false(holds(x, "num.curve-bound", &f));
+    assert_false(fixture_holds(x, "num.curve-bound", &f));
 }
 
 /* No tensors at all: nothing to compare is a failure, and nothing to spoil. */
@@ -232,8 +202,8 @@ static void tensors_that_are_missing_are_no_pass(void **state)
     struct finding f = {0};
 
     x->c.recorded_steps = 1;
-    assert_false(holds(x, "grad.bound", &f));
-    assert_false(holds(x, "step.bound", &f));
+    assert_false(fixture_holds(x, "grad.bound", &f));
+    assert_false(fixture_holds(x, "step.bound", &f));
     assert_false(bounds_spoil(&x->r, RECORD_AFTER, 0));
     assert_false(bounds_start_alike(&x->e, &x->r, 0));
     assert_false(bounds_part(&x->e, &part, RECORD_FINAL, NULL, three, 0, &f));
@@ -250,10 +220,10 @@ static void what_has_no_gradient_is_not_asked_for(void **state)
 
     x->c.recorded_steps = 1;
     for (uint32_t p = 0; p < x->e.model->n_parameters; p++) {
-        assert_false(holds(x, "grad.bound", &f));
+        assert_false(fixture_holds(x, "grad.bound", &f));
         x->e.has_gradient[p] = 0;
     }
-    assert_true(holds(x, "grad.bound", &f));
+    assert_true(fixture_holds(x, "grad.bound", &f));
 }
 
 static void a_bound_of_nothing_is_zero(void **state)
@@ -437,13 +407,12 @@ static void a_step_is_near_its_own_numbers_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) FIXTURE_TEST(name, setup)
         TEST(another_evaluation_has_a_bound),
         TEST(exact_data_have_none),
         TEST(the_suites_own_arithmetic_has_none),
         TEST(evaluations_that_are_missing_are_no_pass),
-        cmocka_unit_test_setup_teardown(
-            an_evaluation_like_training_has_no_bound, setup_alike, teardown),
+        FIXTURE_TEST(an_evaluation_like_training_has_no_bound, setup_alike),
         TEST(a_curve_that_is_cut_is_no_pass),
         TEST(tensors_that_are_missing_are_no_pass),
         TEST(what_has_no_gradient_is_not_asked_for),

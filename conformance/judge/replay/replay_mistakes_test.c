@@ -12,7 +12,7 @@
 #include "testing/unit_testing.h"
 
 /* One unit of 8 elements over three ranks. */
-struct fixture {
+struct scene {
     struct testing_model t;
     struct run_case c;
     struct expect e;
@@ -20,7 +20,7 @@ struct fixture {
     struct replay_reduction reduction;
 };
 
-static void make(struct fixture *x, const uint8_t sync[2], uint32_t n)
+static void make(struct scene *x, const uint8_t sync[2], uint32_t n)
 {
     memset(x, 0, sizeof(*x));
     testing_model(&x->t, "-0", "1:5 1:3", "F1 f1 B1 b1", "F1 f1");
@@ -41,7 +41,7 @@ static void make(struct fixture *x, const uint8_t sync[2], uint32_t n)
 }
 
 /* The words for what was got; "": none. */
-static const char *words(const struct fixture *x, float got)
+static const char *words(const struct scene *x, float got)
 {
     const char *text = replay_mistake(&x->reduction, &got, 1);
 
@@ -51,7 +51,7 @@ static const char *words(const struct fixture *x, float got)
 UNIT_TEST(scaled_before_the_fold)
 {
     static const uint8_t sync[2] = {1, 1};
-    struct fixture x;
+    struct scene x;
     float got = 0.0f;
 
     make(&x, sync, 1);
@@ -77,7 +77,7 @@ UNIT_TEST(scaled_before_the_fold)
 UNIT_TEST(microbatches_without_sync)
 {
     static const uint8_t sync[2] = {0, 1};
-    struct fixture x;
+    struct scene x;
     float got = 0.0f;
 
     make(&x, sync, 2);
@@ -106,7 +106,7 @@ UNIT_TEST(microbatches_without_sync)
 UNIT_TEST(what_was_taken_is_taken_again)
 {
     static const uint8_t sync[2] = {1, 1};
-    struct fixture x;
+    struct scene x;
 
     make(&x, sync, 2);
     x.reduction.factor.behind = 1.0f;
@@ -123,7 +123,7 @@ UNIT_TEST(what_was_taken_is_taken_again)
 UNIT_TEST(another_order)
 {
     static const uint8_t sync[2] = {1, 1};
-    struct fixture x;
+    struct scene x;
 
     make(&x, sync, 1);
     x.reduction.factor.behind = 1.0f;

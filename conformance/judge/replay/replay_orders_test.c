@@ -72,7 +72,7 @@ UNIT_TEST(every_order_has_every_value_once)
     }
 }
 
-struct fixture {
+struct scene {
     struct testing_model t;
     struct run_case c;
     struct expect e;
@@ -80,7 +80,7 @@ struct fixture {
     float grad[CASE_MAX_MICROBATCHES][WORLD_MAX_RANKS];
 };
 
-static void open_fixture(struct fixture *f, uint32_t ranks, uint32_t replicas)
+static void open_scene(struct scene *f, uint32_t ranks, uint32_t replicas)
 {
     memset(f, 0, sizeof(*f));
     testing_model(&f->t, "-0", "1:4", "F1 f1 B1 b1", "F1 f1");
@@ -100,7 +100,7 @@ static void open_fixture(struct fixture *f, uint32_t ranks, uint32_t replicas)
     }
 }
 
-static bool some_order(struct fixture *f, float got)
+static bool some_order(struct scene *f, float got)
 {
     uint64_t bad;
 
@@ -109,10 +109,10 @@ static bool some_order(struct fixture *f, float got)
 
 UNIT_TEST(divisions_have_forms)
 {
-    struct fixture f;
+    struct scene f;
     const float *g = f.grad[0];
 
-    open_fixture(&f, 3, 1);
+    open_scene(&f, 3, 1);
     assert_true(some_order(&f, ((g[2] + g[1]) + g[0]) * (1.0f / 3.0f)));
     assert_true(some_order(&f, ((g[0] + g[2]) + g[1]) / 3.0f));
     assert_true(some_order(&f, g[0] / 3.0f + g[1] / 3.0f + g[2] / 3.0f));
@@ -126,13 +126,13 @@ UNIT_TEST(divisions_have_forms)
 
 UNIT_TEST(a_part_has_one_form)
 {
-    struct fixture f;
+    struct scene f;
     float sum = 0x1.234568p-3f;
     float two[CASE_MAX_MICROBATCHES][3][2];
     float got[2];
     uint64_t bad = 7;
 
-    open_fixture(&f, 3, 1);
+    open_scene(&f, 3, 1);
     for (uint32_t k = 0; k < 3; k++) {
         two[0][k][0] = two[0][k][1] = value[k];
         f.x.grad[0][0][k] = two[0][k];
@@ -151,10 +151,10 @@ UNIT_TEST(a_part_has_one_form)
 
 UNIT_TEST(microbatches_add_up)
 {
-    struct fixture f;
+    struct scene f;
     float p[2];
 
-    open_fixture(&f, 2, 1);
+    open_scene(&f, 2, 1);
     f.c.microbatches = 2;
     f.c.sync[0] = 0;
     f.c.sync[1] = 1;
@@ -168,10 +168,10 @@ UNIT_TEST(microbatches_add_up)
 
 UNIT_TEST(replicas_meet_after_shards)
 {
-    struct fixture f;
+    struct scene f;
     const float *g = f.grad[0];
 
-    open_fixture(&f, 4, 2);
+    open_scene(&f, 4, 2);
     assert_true(some_order(&f, ((g[2] + g[3]) + (g[0] + g[1])) * 0.25f));
     /* By dimension: halves of halves. */
     assert_true(some_order(&f, ((g[0] + g[1]) / 2 + (g[2] + g[3]) / 2) / 2));
@@ -181,14 +181,14 @@ UNIT_TEST(replicas_meet_after_shards)
 
 UNIT_TEST(errors_are_told_by_their_bounds)
 {
-    struct fixture f;
+    struct scene f;
     struct finding out = {0};
     struct finding at = finding_at("loss", 0, -1, 0);
     float want[2] = {3.0f, 4.0f};
     float got[2] = {3.0f, 4.0f};
     double bound;
 
-    open_fixture(&f, 2, 1);
+    open_scene(&f, 2, 1);
     bound = bounds_roundings(&f.e) * 0x1p-23 * 5.0;
     assert_true(bounds_roundings(&f.e) == 256.0 + 2.0 + 4.0);
     assert_true(bounds_hold(&f.e, got, want, 2, 0, at, &out));

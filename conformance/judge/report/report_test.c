@@ -114,6 +114,31 @@ static void slurp(struct bench *b)
     assert_true(n > 0 && n < MAX_BYTES - 1);
 }
 
+/* What is written, and read back into b->text. */
+static void write_jsonl(struct bench *b)
+{
+    assert_int_equal(report_jsonl(&b->result, &b->meta, b->path, &b->error),
+                     FSDP_OK);
+    slurp(b);
+}
+
+static void write_junit(struct bench *b)
+{
+    assert_int_equal(report_junit(&b->result, &b->meta, b->path, &b->error),
+                     FSDP_OK);
+    slurp(b);
+}
+
+static void print_text(struct bench *b, const struct judge_result *r)
+{
+    FILE *f = fopen(b->path, "wb");
+
+    assert_non_null(f);
+    assert_int_equal(report_text(r, &b->meta, f), FSDP_OK);
+    assert_int_equal(fclose(f), 0);
+    slurp(b);
+}
+
 static void is_plain_text(const char *s)
 {
     for (; *s != '\0'; s++) {
@@ -135,9 +160,7 @@ static void json_lines(void **state)
     json_t *failed = NULL;
     json_t *footer = NULL;
 
-    assert_int_equal(report_jsonl(&b->result, &b->meta, b->path, &b->error),
-                     FSDP_OK);
-    slurp(b);
+    write_jsonl(b);
     is_plain_text(b->text);
     for (char *line = strtok(b->text, "\n"); line; line = strtok(NULL, "\n")) {
         json_t *o = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
@@ -177,9 +200,7 @@ static void a_failure_in_json(void **state)
     struct bench *b = *state;
     const char *at = NULL;
 
-    assert_int_equal(report_jsonl(&b->result, &b->meta, b->path, &b->error),
-                     FSDP_OK);
-    slurp(b);
+    write_jsonl(b);
     at = strstr(b->text, "\"finding\"");
     assert_non_null(at);
     assert_non_null(strstr(at,
@@ -204,9 +225,7 @@ static void exact_figures(void **state)
     struct bench *b = *state;
     const char *at;
 
-    assert_int_equal(report_jsonl(&b->result, &b->meta, b->path, &b->error),
-                     FSDP_OK);
-    slurp(b);
+    write_jsonl(b);
     at = strstr(b->text, "{\"type\":\"figures\",\"case\":\"mlp.");
     assert_non_null(at);
     assert_non_null(
@@ -235,9 +254,7 @@ static void junit(void **state)
 {
     struct bench *b = *state;
 
-    assert_int_equal(report_junit(&b->result, &b->meta, b->path, &b->error),
-                     FSDP_OK);
-    slurp(b);
+    write_junit(b);
     is_plain_text(b->text);
     assert_int_equal(times(b->text, "<testcase "), 10);
     assert_int_equal(times(b->text, "<failure "), 1);
@@ -264,28 +281,20 @@ static void junit(void **state)
 static void what_ranks_told(void **state)
 {
     struct bench *b = *state;
-    FILE *f = fopen(b->path, "wb");
 
-    assert_non_null(f);
     b->result.cases[0].told = strdup("rank 1 printed: <\033>\n  #0 reduce\n");
     b->result.cases[0].seconds = 1.5;
     assert_non_null(b->result.cases[0].told);
-    assert_int_equal(report_text(&b->result, &b->meta, f), FSDP_OK);
-    assert_int_equal(fclose(f), 0);
-    slurp(b);
+    print_text(b, &b->result);
     is_plain_text(b->text);
     assert_int_equal(times(b->text, "  told   rank 1 printed: <?>\n"
                                     "           #0 reduce\n"),
                      1);
-    assert_int_equal(report_junit(&b->result, &b->meta, b->path, &b->error),
-                     FSDP_OK);
-    slurp(b);
+    write_junit(b);
     assert_int_equal(times(b->text, "<system-out>rank 1 printed: &lt;?&gt;\n"
                                     "  #0 reduce\n</system-out>\n"),
                      1);
-    assert_int_equal(report_jsonl(&b->result, &b->meta, b->path, &b->error),
-                     FSDP_OK);
-    slurp(b);
+    write_jsonl(b);
     assert_int_equal(times(b->text, "\"milliseconds\":1500"), 1);
     assert_int_equal(times(b->text, "reduce\\n"), 0);
 }
@@ -294,22 +303,16 @@ static void what_ranks_told(void **state)
 static void what_is_followed(void **state)
 {
     struct bench *b = *state;
-    FILE *f = fopen(b->path, "wb");
 
-    assert_non_null(f);
     b->result.followed.cases = 2;
     b->result.followed.known = 8192;
     b->result.followed.of = 9600;
-    assert_int_equal(report_text(&b->result, &b->meta, f), FSDP_OK);
-    assert_int_equal(fclose(f), 0);
-    slurp(b);
+    print_text(b, &b->result);
     assert_int_equal(times(b->text, "what collectives carry was asked of the "
                                     "first 8192 of 9600, in 2 cases that have "
                                     "more\n"),
                      1);
-    assert_int_equal(report_jsonl(&b->result, &b->meta, b->path, &b->error),
-                     FSDP_OK);
-    slurp(b);
+    write_jsonl(b);
     assert_int_equal(times(b->text, "\"followed\":8192,\"followed_of\":9600,"
                                     "\"followed_in\":2,"),
                      1);
@@ -318,12 +321,8 @@ static void what_is_followed(void **state)
 static void for_people(void **state)
 {
     struct bench *b = *state;
-    FILE *f = fopen(b->path, "wb");
 
-    assert_non_null(f);
-    assert_int_equal(report_text(&b->result, &b->meta, f), FSDP_OK);
-    assert_int_equal(fclose(f), 0);
-    slurp(b);
+    print_text(b, &b->result);
     is_plain_text(b->text);
     assert_ptr_equal(b->text,
                      strstr(b->text, "look at this first:\nfail test.loss "
@@ -344,16 +343,6 @@ static void for_people(void **state)
     assert_non_null(strstr(b->text, "and 1 that nothing was asked of"));
 }
 
-static void print_text(struct bench *b)
-{
-    FILE *f = fopen(b->path, "wb");
-
-    assert_non_null(f);
-    assert_int_equal(report_text(&b->result, &b->meta, f), FSDP_OK);
-    assert_int_equal(fclose(f), 0);
-    slurp(b);
-}
-
 /* What nothing was asked of is counted, and listed if all is wanted. */
 static void for_people_who_want_all(void **state)
 {
@@ -363,7 +352,7 @@ static void for_people_who_want_all(void **state)
     c->outcome = JUDGE_NOT_CLAIMED;
     (void)snprintf(c->reason, sizeof(c->reason),
                    "the engine does not claim: prefetch");
-    print_text(b);
+    print_text(b, &b->result);
     assert_non_null(strstr(
         b->text, "not claimed, cases that need prefetch 1 (--verbose lists"));
     assert_null(strstr(b->text, " not-claimed"));
@@ -371,7 +360,7 @@ static void for_people_who_want_all(void **state)
     (void)snprintf(b->result.claim[0], sizeof(b->result.claim[0]),
                    "full-shrad");
     b->meta.verbose = true;
-    print_text(b);
+    print_text(b, &b->result);
     assert_non_null(strstr(b->text, "not tested: 'full-shrad'\n"));
     assert_null(strstr(b->text, "cases that need"));
     assert_non_null(strstr(b->text, " not-claimed "));
@@ -385,7 +374,6 @@ static void report_many(struct bench *b, bool letter)
 {
     struct judge_result many = b->result;
     struct judge_detail detail[30];
-    FILE *f = fopen(b->path, "wb");
 
     many.n_cases = 30;
     many.cases = calloc(30, sizeof(*many.cases));
@@ -405,10 +393,7 @@ static void report_many(struct bench *b, bool letter)
         (void)snprintf(many.cases[c].id, sizeof(many.cases[c].id), "case.%u",
                        c);
     }
-    assert_non_null(f);
-    assert_int_equal(report_text(&many, &b->meta, f), FSDP_OK);
-    assert_int_equal(fclose(f), 0);
-    slurp(b);
+    print_text(b, &many);
     free(many.cases);
     free(many.item);
 }
