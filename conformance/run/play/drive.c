@@ -6,11 +6,9 @@
  */
 #include "run/play/drive.h"
 #include "judge/oracle/expect.h"
-#include "run/process/orphans.h"
 #include "run/process/process.h"
 #include "run/witness/call_guard.h"
 #include "run/witness/crossing.h"
-#include "run/witness/rank_line.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -160,62 +158,6 @@ static int watch_wire(struct driver *x)
     return status;
 }
 
-/* What could not be looked at is not recorded: that is nobody's fault here. */
-static int look_at_process(struct driver *x, struct process_view *out)
-{
-    int why = x->d->look_at_process
-                  ? process_look(out, x->d->limited ? PROCESS_DESCRIPTORS
-                                                    : PROCESS_ALL_WAYS)
-                  : 0;
-
-    if (why == 0 || x->error.status != FSDP_OK) {
-        return FSDP_OK;
-    }
-    x->error = (struct fsdp_error){.status = FSDP_ERR_IO,
-                                   .rank = (int32_t)x->env.rank,
-                                   .where = RECORD_WRITE_WHERE};
-    snprintf(x->error.message, sizeof(x->error.message), "/proc/self: %s",
-             strerror(why));
-    return FSDP_ERR_IO;
-}
-
-static int note_process(struct driver *x, const struct process_view *before)
-{
-    struct record_memory *m = &x->out->memory;
-    struct process_view after;
-
-    FSDP_TRY(look_at_process(x, &after));
-    if (!x->d->look_at_process) {
-        return FSDP_OK;
-    }
-    if (after.peak_bytes > before->resident_bytes) {
-        m->process_growth = after.peak_bytes - before->resident_bytes;
-    }
-    if (after.channels > before->channels) {
-        m->new_channels = after.channels - before->channels;
-    }
-    return FSDP_OK;
-}
-
-/* Processes that the engine started: those that it has not ended by now have no
- * business here any more. What counts of their memory is what none of them can
- * share with this process. */
-static void note_helpers(struct driver *x)
-{
-    struct record_memory *m = &x->out->memory;
-    struct process_view after;
-
-    if (!x->d->look_at_process) {
-        return;
-    }
-    m->new_channels += x->has_helpers || orphans_are_there();
-    orphans_end();
-    process_look(&after, PROCESS_NO_WAYS);
-    if (after.child_bytes > after.peak_bytes) {
-        m->process_growth += after.child_bytes - after.peak_bytes;
-    }
-}
-
 /* For people: a trace that could not be written fails nothing. */
 static void write_trace(struct driver *x)
 {
@@ -232,17 +174,6 @@ static void write_trace(struct driver *x)
         (void)recorder_write_trace(x->recorder, known ? &e : NULL, path);
     }
     expect_release(&e);
-}
-
-/* What was resident before does not count any more. A rank with limits asks for
- * it: what it could do by itself, its engine could at the peak. */
-static void forget_peak(struct driver *x)
-{
-    if (x->d->limited) {
-        (void)rank_line_ask(x->d->line, RANK_LINE_FORGET, 0);
-    } else {
-        process_forget_peak();
-    }
 }
 
 /* Races and flights, and for a trace the time; nothing where nothing is
@@ -268,7 +199,7 @@ static int play_recorded(struct driver *x)
     const struct fsdp_comm *comm = x->env.comm;
     struct process_view before = {0};
     int status;
-    int noted;
+    int seen;
 
     drive_look_below(x);
     FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
@@ -283,18 +214,8 @@ static int play_recorded(struct driver *x)
     call_guard_wrap(&x->engine);
     case_options(x->d->c, &x->options);
     script_options(x->d->script, &x->options);
-    if (x->d->look_at_process) {
-        orphans_adopt(); /* processes that the engine leaves are its own */
-    }
-    if (x->d->look_at_process && strcmp(x->d->c->size, "large") == 0) {
-        /* Else what others send it here would be its growth: with 64 ranks
-         * more than 5 MB. */
-        process_touch(x->shared, x->shared_bytes);
-    }
-    forget_peak(x);
-    if (status == FSDP_OK) {
-        status = look_at_process(x, &before);
-    }
+    seen = drive_process_begin(x, &before);
+    status = status != FSDP_OK ? status : seen;
     if (status == FSDP_OK) {
         status = play_script(x);
     }
@@ -304,10 +225,10 @@ static int play_recorded(struct driver *x)
     if (status != FSDP_OK) {
         comm->abort(comm->self, status);
     }
-    noted = note_process(x, &before);
-    status = status != FSDP_OK ? status : noted;
+    seen = drive_process_end(x, &before);
+    status = status != FSDP_OK ? status : seen;
     play_end_of_run(x);
-    note_helpers(x);
+    drive_process_helpers(x);
     if (x->d->trace && x->d->directory) {
         write_trace(x);
     }

@@ -19,6 +19,7 @@
 
 struct crossing;
 struct mutant;
+struct process_view;
 
 /* What a run is for. */
 enum drive_purpose {
@@ -188,6 +189,15 @@ void drive_look_below(struct driver *x);
 /* env.exchange, for the driver's own sake: no call of the engine's. */
 int drive_exchange(struct driver *x, const void *mine, uint64_t bytes,
                    void *all);
+
+/* drive_process.c: how the process is before the case is played; and what it
+ * shows then goes into the record. IO: it could not be looked at. */
+int drive_process_begin(struct driver *x, struct process_view *before);
+int drive_process_end(struct driver *x, const struct process_view *before);
+/* Processes that the engine started: those that it has not ended by now have no
+ * business here any more. What counts of their memory is what none of them can
+ * share with this process. */
+void drive_process_helpers(struct driver *x);
 
 /* drive_weigh.c: the rank stands at that point (enum rank_line_word), if it is
  * weighed. OK; IO: it could not be. */
