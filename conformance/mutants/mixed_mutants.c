@@ -99,41 +99,24 @@ static int put_narrow(struct fsdp_stream *stream, const struct fsdp_op *op,
     return d->sync(d->self, stream);
 }
 
-static int cast_by(struct fsdp_stream *stream, const struct fsdp_op *op,
-                   uint32_t add)
+/* What is dropped counts as one if `of` and it carry: never, always (the
+ * parameters of exact ties are few), or from a half on. */
+static int cast_by(void *self, struct fsdp_stream *stream,
+                   const struct fsdp_op *op)
 {
+    const uint32_t add = (uint32_t)mutant_of();
     float wide[MOST];
     uint16_t narrow[MOST];
 
+    (void)self;
+    if (!casts_to_bf16(op)) {
+        return mutant_run(stream, op);
+    }
     FSDP_TRY(mutant_get(stream, op->in[0].p, op->dim[0], wide));
     for (uint64_t i = 0; i < op->dim[0]; i++) {
         narrow[i] = (uint16_t)((fsdp_f32_bits(wide[i]) + add) >> 16);
     }
     return put_narrow(stream, op, narrow);
-}
-
-static int truncating_cast(void *self, struct fsdp_stream *stream,
-                           const struct fsdp_op *op)
-{
-    (void)self;
-    return casts_to_bf16(op) ? cast_by(stream, op, 0) : mutant_run(stream, op);
-}
-
-/* The parameters of exact ties are few: all that is dropped counts as one. */
-static int cast_upwards(void *self, struct fsdp_stream *stream,
-                        const struct fsdp_op *op)
-{
-    (void)self;
-    return casts_to_bf16(op) ? cast_by(stream, op, 0xffff)
-                             : mutant_run(stream, op);
-}
-
-static int cast_half_away(void *self, struct fsdp_stream *stream,
-                          const struct fsdp_op *op)
-{
-    (void)self;
-    return casts_to_bf16(op) ? cast_by(stream, op, 0x8000)
-                             : mutant_run(stream, op);
 }
 
 /* Of the first unit, as the first step cast it. */
@@ -266,11 +249,6 @@ static int unit_dtypes_ignored(struct mutant_told *t,
     return FSDP_OK;
 }
 
-static void computes_in_f32(struct fsdp_options *o)
-{
-    o->param_dtype = FSDP_DTYPE_F32;
-}
-
 static bool has_defaults(const struct run_case *c)
 {
     return is_plain(c, CASE_DEFAULTS);
@@ -281,11 +259,6 @@ static void reduces_in_param_dtype(struct fsdp_options *o)
     if (o->reduce_dtype == FSDP_DTYPE_NONE) {
         o->reduce_dtype = o->param_dtype;
     }
-}
-
-static void reduces_in_bf16(struct fsdp_options *o)
-{
-    o->reduce_dtype = FSDP_DTYPE_BF16;
 }
 
 /* What one replica has summed is rounded before it meets the others'. */
@@ -333,13 +306,14 @@ const struct mutant mixed_mutants[] = {
      .evidence = "a path for one rank that skips the cast with the gather",
      .kills = "memory.peak-parameters mixed.alone-casts",
      .shows = {.in = is_alone, .mixed = true},
-     .options = computes_in_f32},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(param_dtype), FSDP_DTYPE_F32}},
     {.name = "mixed-cast-half-away",
      .text = "ties are rounded away from zero",
      .evidence = "a cast that adds a half before it shifts",
      .kills = "mixed.cast-of-shard",
      .shows = {.in = gathers_ties, .mixed = true},
-     .device = {.run = cast_half_away}},
+     .fault = {.of = 0x8000},
+     .device.run = cast_by},
     {.name = "mixed-cast-saturating",
      .text = "what is too large for float16 is cast to its largest number",
      .evidence = "Transformer Engine: saturating casts",
@@ -357,19 +331,20 @@ const struct mutant mixed_mutants[] = {
      .evidence = "a cast that shifts",
      .kills = "mixed.cast-of-shard",
      .shows = {.in = gathers_bf16, .mixed = true},
-     .device = {.run = truncating_cast}},
+     .device.run = cast_by},
     {.name = "mixed-cast-upwards",
      .text = "the shard is rounded away from zero",
      .evidence = "a cast that adds before it shifts",
      .kills = "mixed.cast-of-shard",
      .shows = {.in = gathers_bf16, .mixed = true},
-     .device = {.run = cast_upwards}},
+     .fault = {.of = 0xffff},
+     .device.run = cast_by},
     {.name = "mixed-gather-f32",
      .text = "parameters are gathered in float32 where bf16 was asked for",
      .evidence = "a cast that stands behind the gather",
      .kills = "memory.peak-unsharded mixed.gather-dtype",
      .shows = {.in = gathers_bf16, .mixed = true},
-     .options = computes_in_f32},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(param_dtype), FSDP_DTYPE_F32}},
     {.name = "mixed-gradient-f32",
      .text = "a gradient is lent in float32 where bf16 was asked for",
      .evidence = "a gradient that keeps what autograd would have rounded",
@@ -399,7 +374,7 @@ const struct mutant mixed_mutants[] = {
      .evidence = "pytorch/pytorch#106395",
      .kills = "mixed.reduce-dtype",
      .shows = {.in = gathers_bf16, .mixed = true},
-     .options = reduces_in_bf16},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(reduce_dtype), FSDP_DTYPE_BF16}},
     {.name = "mixed-reduce-rounded",
      .text = "gradients are rounded to bf16 and sent as float32",
      .evidence = "a cast that is undone before the wire",
