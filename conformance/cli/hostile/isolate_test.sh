@@ -26,7 +26,7 @@ run() # ENGINE OPTION...: sets code
         code=$?
 }
 
-# engine NAME: the reference, and what $folder/body says.
+# engine NAME: the reference, and what stdin says.
 engine()
 {
     cat >"$folder/$1.c" <<END
@@ -41,7 +41,7 @@ const struct fsdp_engine *fsdp_engine_v1(void)
     *(void **)&get = library ? dlsym(library, "fsdp_engine_v1") : 0;
     return get ? get() : 0;
 }
-$(cat "$folder/body")
+$(cat)
 END
     cc -std=gnu11 -shared -fPIC -I"$include" -I"$include/.." "$folder/$1.c" \
         -o "$folder/$1.so" || exit 1
@@ -112,7 +112,7 @@ else
 fi
 id=$once
 
-cat >"$folder/body" <<'END'
+engine talks <<'END'
 #include <sys/socket.h>
 #include <unistd.h>
 __attribute__((constructor)) static void talk(void)
@@ -120,7 +120,6 @@ __attribute__((constructor)) static void talk(void)
     close(socket(AF_UNIX, SOCK_STREAM, 0));
 }
 END
-engine talks
 run "$folder/talks.so"
 result 'a constructor passes without it' "$([ "$code" = 0 ] || echo "exit $code")"
 run "$folder/talks.so" --isolate
@@ -129,7 +128,7 @@ result 'a constructor that opens a socket is found' "$(
     grep -q '^fail run.no-forbidden-call' "$folder/out" || echo 'it is not'
     grep -q 'asked for socket(0x1, 0x1,' "$folder/out" || echo 'by another call')"
 
-cat >"$folder/body" <<END
+engine notes <<END
 #include <fcntl.h>
 #include <unistd.h>
 __attribute__((constructor)) static void note(void)
@@ -138,7 +137,6 @@ __attribute__((constructor)) static void note(void)
     close(open("/dev/shm/fsdp-cts-$$", O_WRONLY | O_CREAT, 0666));
 }
 END
-engine notes
 run "$folder/notes.so" --isolate
 result 'a file elsewhere cannot be made' "$([ "$code" = 0 ] || tail -n 3 "$folder/out"
     ls "$folder/noted" "/dev/shm/fsdp-cts-$$" 2>/dev/null)"
@@ -147,7 +145,7 @@ result 'without it the file is made' "$(ls "$folder/noted" >/dev/null 2>&1 ||
     echo 'it is not')"
 rm -f "/dev/shm/fsdp-cts-$$"
 
-# wrapped NAME: as `engine`, and what `change` in $folder/body makes of it.
+# wrapped NAME: as `engine`, and what `change` on stdin makes of it.
 wrapped()
 {
     engine "$1"
@@ -178,7 +176,7 @@ static int gather(struct fsdp_stream *s)
 }'
 
 # One that says that it needs what is refused.
-cat >"$folder/body" <<'END'
+wrapped has-devices <<'END'
 #include <unistd.h>
 #include <sys/socket.h>
 static const struct fsdp_engine *real;
@@ -199,7 +197,6 @@ __attribute__((constructor)) static void talk(void)
     close(socket(AF_UNIX, SOCK_STREAM, 0));
 }
 END
-wrapped has-devices
 run "$folder/has-devices.so" --isolate
 result 'one that claims devices is not isolated, and the run says so' "$(
     [ "$code" = 0 ] || tail -n 3 "$folder/out"
@@ -208,7 +205,7 @@ result 'one that claims devices is not isolated, and the run says so' "$(
     grep -s '"isolation"' "$folder/records/$id/case.json")"
 
 # The communicator that it brings hands each collective on, and sends more.
-cat >"$folder/body" <<END
+wrapped gathers <<END
 $gathers_more
 static struct fsdp_comm own;
 static int more(void *self, struct fsdp_stream *s,
@@ -228,7 +225,6 @@ static int open_with_more(struct fsdp_env *env)
 }
 static void change(struct fsdp_engine *e) { e->open = open_with_more; }
 END
-wrapped gathers
 run "$folder/gathers.so" --isolate
 result 'a communicator of its own that sends more is found' "$(
     [ "$code" = 1 ] || echo "exit $code"
@@ -236,7 +232,7 @@ result 'a communicator of its own that sends more is found' "$(
 
 # What it sends beside the recorder it tells the process that counts, by
 # itself, in words that leave the record as it was.
-cat >"$folder/body" <<END
+wrapped forges-words <<END
 $gathers_more
 #include "run/witness/crossing.h"
 #include "run/witness/rank_line.h"
@@ -282,33 +278,30 @@ static void change(struct fsdp_engine *e)
     e->at = at_begin;
 }
 END
-wrapped forges-words
 run "$folder/forges-words.so" --isolate
 result 'what is told past the recorder is not in the record, and found' "$(
     [ "$code" = 1 ] || echo "exit $code"
     grep -A 5 '^fail comm.as-carried' "$folder/out" |
         grep -q 'were carried; in the rank' || cat "$folder/out")"
 
-cat >"$folder/body" <<'END'
+engine modes <<'END'
 #include <fenv.h>
 __attribute__((constructor)) static void rounds(void)
 {
     (void)fesetround(FE_UPWARD);
 }
 END
-engine modes
 for option in --isolate --quiet; do
     run "$folder/modes.so" "$option"
     result "a constructor that changes modes is found ($option)" "$(
         [ "$code" = 1 ] || echo "exit $code")"
 done
-cat >"$folder/body" <<'END'
+engine dies <<'END'
 __attribute__((constructor)) static void leave(void)
 {
     __builtin_trap();
 }
 END
-engine dies
 run "$folder/dies.so" --isolate
 result 'a library that dies as it is loaded gives no verdict' "$(
     [ "$code" -gt 1 ] && [ "$code" -lt 124 ] || echo "exit $code"
@@ -325,7 +318,7 @@ static int is_rank(void)
     snprintf(path, sizeof(path), "%s/mark-XXXXXX", getenv("TMPDIR"));
     return mkstemp(path) >= 0;
 }'
-cat >"$folder/body" <<END
+engine makes <<END
 $in_rank
 __attribute__((constructor)) static void say(void)
 {
@@ -333,12 +326,11 @@ __attribute__((constructor)) static void say(void)
         fprintf(stderr, "has a temporary file\n");
 }
 END
-engine makes
 run "$folder/makes.so" --isolate
 result 'a temporary file can be made' "$([ "$code" = 0 ] || tail -n 3 "$folder/out"
     grep -q 'has a temporary file' "$folder/err" || echo 'it is not')"
 
-cat >"$folder/body" <<END
+engine forges <<END
 $in_rank
 #include <fcntl.h>
 __attribute__((constructor)) static void forge(void)
@@ -351,13 +343,12 @@ __attribute__((constructor)) static void forge(void)
         fprintf(stderr, "has opened its memory\n");
 }
 END
-engine forges
 run "$folder/forges.so" --isolate
 result 'no file of a record can be made, nor memory be written by /proc' "$(
     [ "$code" = 0 ] || tail -n 3 "$folder/out"
     grep '] has ' "$folder/err"
     ls "$folder/records/$id/rank-9.json" 2>/dev/null)"
-cat >"$folder/body" <<END
+engine babbles <<END
 $in_rank
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -370,13 +361,12 @@ __attribute__((constructor)) static void babble(void)
             continue;
 }
 END
-engine babbles
 run "$folder/babbles.so" --isolate
 result 'who writes to the pipe himself has no record' "$(
     [ "$code" = 1 ] || echo "exit $code"
     grep -q '^fail run.ranks-present' "$folder/out" || tail -n 5 "$folder/out")"
 
-cat >"$folder/body" <<END
+engine hides <<END
 $in_rank
 static int none;
 __attribute__((constructor)) static void choose(void)
@@ -384,7 +374,6 @@ __attribute__((constructor)) static void choose(void)
     none = is_rank();
 }
 END
-engine hides
 sed -i 's/return get ?/extern int hides(void); return get \&\& !hides() ?/' \
     "$folder/hides.c"
 echo 'int hides(void); int hides(void) { return none; }' >>"$folder/hides.c"
@@ -394,7 +383,7 @@ result 'an engine that no rank can load is at fault' "$(
     [ "$code" = 1 ] || echo "exit $code"
     grep -q '^fail run.completes' "$folder/out" || cat "$folder/out")"
 
-cat >"$folder/body" <<END
+engine waits <<END
 $in_rank
 __attribute__((constructor)) static void wait_long(void)
 {
@@ -404,7 +393,6 @@ __attribute__((constructor)) static void wait_long(void)
         usleep(20000);
 }
 END
-engine waits
 # A run in which a process of the worker's is sent a signal.
 during() # SIGNAL WHICH, by its age
 {

@@ -10,40 +10,28 @@
 # ENGINE: pytorch_fsdp2 or pytorch_fsdp1
 set -uo pipefail
 
-cts=$(realpath "$1")
+# shellcheck source=conformance/tools/adapters/adapter_testing.sh
+. "$(dirname "${BASH_SOURCE[0]}")/adapter_testing.sh"
 engine=$2
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-python=${FSDP_PYTHON:-python3}
 
 # What fails as it is (docs/results.md), and what it can cast.
 begin=linear.small.exact16
 case $engine in
 pytorch_fsdp2)
-    import='from torch.distributed.fsdp import fully_shard'
     known=nothing
     both='--cast inputs --cast outputs'
     cases="$begin.full-shard.k2.per-parameter.layer.rank.nns.sgd.bf16"
     more="$begin.full-shard.k4.per-parameter.layer.rank.ns.sgd.units"
     ;;
 pytorch_fsdp1)
-    import='from torch.distributed.fsdp import FullyShardedDataParallel'
     known=run.leaves-nothing
     both='--cast inputs'
     cases="$begin.full-shard.k2.flat.layer.rank.nns.sgd.bf16a"
     more="$begin.full-shard.k4.flat.pair.rank.sns.sgd.bf16r"
     ;;
-*)
-    sed -n 's/^# usage/usage/p' "$0" >&2
-    exit 64
-    ;;
+*) no_engine ;;
 esac
-if ! why=$("$python" -W ignore -c "$import" 2>&1); then
-    echo "skip: $python: ${why##*$'\n'} (set FSDP_PYTHON)"
-    exit 77
-fi
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-bad=0
+needs_engine "$engine"
 
 # expect OPTIONS CASES WORD: the requirement has that outcome in each of them,
 # and nothing else fails but what fails as it is.
@@ -55,9 +43,8 @@ expect()
         --partial-ok --quiet --report "$folder/report" >"$folder/out" 2>&1
     n=$(grep -c '"requirement":"mixed.dtypes-at-points".*"outcome":"'"$3"'"' \
         "$folder/report")
-    others=$(sed -n 's/.*"requirement":"\([^"]*\)".*"outcome":"\(fail\|error\|timeout\|incomplete\)".*/\1/p' \
-        "$folder/report" | grep -vx "mixed.dtypes-at-points\|$known" |
-        sort -u | paste -sd' ')
+    others=$(failing "$folder/report" |
+        grep -vx "mixed.dtypes-at-points\|$known" | paste -sd' ')
     if [ "$n" = "$(tr ',' '\n' <<<"$2" | wc -l)" ] && [ -z "$others" ]; then
         echo "${1:-as it is}: $3"
     else

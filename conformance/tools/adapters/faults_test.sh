@@ -9,13 +9,9 @@
 # usage: faults_test.sh FSDP-CTS PYTHON
 set -uo pipefail
 
-cts=$(realpath "$1")
+# shellcheck source=conformance/tools/adapters/adapter_testing.sh
+. "$(dirname "${BASH_SOURCE[0]}")/adapter_testing.sh"
 python=$2
-here=$(cd "$(dirname "$0")" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
 
 # What must fail, and nothing else.
 expect() # ADAPTER FAULT CASE REQUIREMENT
@@ -26,20 +22,14 @@ expect() # ADAPTER FAULT CASE REQUIREMENT
     "$cts" run --adapter "$python $here/$1.py --fault $2" --case "$3" \
         --partial-ok --quiet --records "$folder/records" \
         --report "$folder/report" >"$folder/out" 2>&1
-    got=$(sed -n 's/.*"requirement":"\([^"]*\)".*"outcome":"\(fail\|error\|timeout\)".*/\1/p' \
-        "$folder/report" 2>/dev/null | sort -u |
+    got=$(outcomes 'fail\|error\|timeout' "$folder/report" |
         if [ "$1" = pytorch_fsdp1 ]; then
             grep -vx 'run.leaves-nothing'
         else
             cat
         fi | paste -sd' ')
-    if [ "$got" = "$4" ]; then
-        passed=$((passed + 1))
-        echo "$1 $2: $got"
-    else
-        failed=$((failed + 1))
-        echo "FAIL $1 $2: found '$got', not '$4': $(tail -n 3 "$folder/out")"
-    fi
+    result "$1 $2: $got" "$(
+        [ "$got" = "$4" ] || echo "not '$4': $(tail -n 3 "$folder/out")")"
 }
 
 for model in mlp gpt; do
@@ -69,5 +59,4 @@ for model in mlp gpt; do
     expect pytorch_ddp bf16-reduce "$late" accumulate.no-sync
 done
 
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+finish 32

@@ -9,15 +9,9 @@
 # usage: graph_test.sh FSDP-CTS
 set -uo pipefail
 
-# shellcheck source=conformance/cli/checks.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../../cli/checks.sh"
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-python=${FSDP_PYTHON:-python3}
-
-"$python" -c 'from torch.distributed.fsdp import fully_shard' 2>/dev/null || {
-    echo "skipped: $python has no torch with fully_shard"
-    exit 77
-}
+# shellcheck source=conformance/tools/adapters/adapter_testing.sh
+. "$(dirname "${BASH_SOURCE[0]}")/adapter_testing.sh"
+needs_engine pytorch_fsdp2
 
 cat >"$folder/wrong.py" <<'END'
 """The plain adapter with graphs that are wrong in one way."""
@@ -59,12 +53,6 @@ play() # ADAPTER SEEDS OPTION...: its exit code
         >"$folder/out" 2>&1
 }
 
-failing() # requirements of which a case fails
-{
-    sed -n 's/^{"type":"item","requirement":"\([^"]*\)".*"outcome":"fail".*/\1/p' \
-        "$folder/report" | sort -u | tr '\n' ' '
-}
-
 passing() # REQUIREMENT: of how many cases
 {
     grep -c "^{\"type\":\"item\",\"requirement\":\"$1\".*\"outcome\":\"pass\"" \
@@ -83,8 +71,8 @@ for row in nothing-idle:reduce. all-have-a-backward:grad.bound \
     evaluates-as-it-trains:eval. last-call-is-lost:gather.unsharded-values; do
     play "$folder/wrong.py ${row%:*}" 600 --ranks 1
     why=
-    [[ " $(failing)" == *" ${row#*:}"* ]] ||
-        why="fails: $(failing); $(tail -3 "$folder/out")"
+    outcomes fail "$folder/report" | grep -q "^${row#*:}" ||
+        why="fails: $(failing "$folder/report"); $(tail -3 "$folder/out")"
     result "${row%:*} is found" "$why"
 done
 

@@ -9,14 +9,13 @@
 # ENGINE: pytorch_fsdp2, pytorch_fsdp1, fairscale_fsdp or deepspeed_zero3
 set -uo pipefail
 
-cts=$(realpath "$1")
+# shellcheck source=conformance/tools/adapters/adapter_testing.sh
+. "$(dirname "${BASH_SOURCE[0]}")/adapter_testing.sh"
 engine=$2
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-python=${FSDP_PYTHON:-python3}
 
-# Where it is in Python; what fails as it is (docs/results.md), what bounds its
-# peaks, what finds a copy that is kept (if anything does), and cases: as it is,
-# for a unit that is kept, and without a second life.
+# What fails as it is (docs/results.md), what bounds its peaks, what finds a copy
+# that is kept (if anything does), and cases: as it is, for a unit that is kept,
+# and without a second life.
 layout=flat
 known=run.leaves-nothing
 bound=memory.prefetch-bound
@@ -26,41 +25,28 @@ as_it_is=k2.$layout.layer.rank.ns.momentum
 unit=k3.$layout.layer.rank.ns.momentum
 case $engine in
 pytorch_fsdp2)
-    import='from torch.distributed.fsdp import fully_shard'
     layout=per-parameter
     known=
     once=k2.per-parameter.layer.rank.s.sgd.again
     as_it_is=${as_it_is/flat/$layout}
     unit=${unit/flat/$layout}
     ;;
-pytorch_fsdp1)
-    import='from torch.distributed.fsdp import FullyShardedDataParallel'
-    ;;
+pytorch_fsdp1) ;;
 fairscale_fsdp)
-    import='import fairscale'
     known='memory.peak-gradients run.leaves-nothing'
     bound=memory.peak-bound
     copies=memory.peak-unsharded
     ;;
 deepspeed_zero3)
-    import='import deepspeed'
     known='comm.nothing-else run.leaves-nothing'
     bound=memory.rest-after-step # it claims no bounds of peaks
     copies=
     as_it_is=k2.flat.layer.rank.ss.adamw
     unit=k3.flat.layer.rank.s.momentum
     ;;
-*)
-    sed -n 's/^# usage/usage/p' "$0" >&2
-    exit 64
-    ;;
+*) no_engine ;;
 esac
-if ! why=$("$python" -W ignore -c "$import" 2>&1); then
-    echo "skip: $python: ${why##*$'\n'} (set FSDP_PYTHON)"
-    exit 77
-fi
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+needs_engine "$engine"
 
 # Each fault in a case of its own, so that PyTorch is imported once for all.
 plain=mlp.odd.natural.full-shard
@@ -84,14 +70,6 @@ for f in "${fault[@]}"; do
 done
 "$cts" run --adapter "$adapter" --case "$cases" --partial-ok --quiet \
     --report "$folder/report" >"$folder/out" 2>&1
-bad=0
-
-# outcomes CASE WORD: the requirements with that outcome in the case.
-outcomes()
-{
-    sed -n "s/.*\"requirement\":\"\([^\"]*\)\",\"case\":\"$1\".*\"outcome\":\"\($2\)\".*/\1/p" \
-        "$folder/report" 2>/dev/null | sort -u
-}
 
 # expect WHAT CASE OUTCOME REQUIREMENT: that has it there, and nothing else fails
 # but what fails as it is.
@@ -99,9 +77,9 @@ expect()
 {
     local failed others
 
-    failed=$(outcomes "$2" 'fail\|error\|timeout\|incomplete')
+    failed=$(failing "$folder/report" "$2")
     others=$(grep -vxF "$(printf '%s\n' "$4" $known)" <<<"$failed")
-    if [ -z "$others" ] && outcomes "$2" "$3" | grep -qx "$4"; then
+    if [ -z "$others" ] && outcomes "$3" "$folder/report" "$2" | grep -qx "$4"; then
         echo "$1: $4: $3"
     else
         bad=1

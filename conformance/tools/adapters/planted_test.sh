@@ -13,29 +13,17 @@
 # ENGINE: pytorch_fsdp2, pytorch_fsdp1, fairscale_fsdp or deepspeed_zero3
 set -uo pipefail
 
-cts=$(realpath "$1")
+# shellcheck source=conformance/tools/adapters/adapter_testing.sh
+. "$(dirname "${BASH_SOURCE[0]}")/adapter_testing.sh"
 engine=$2
 how=${3-}
 keep=${4-}
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 fixtures=$here/../../../fixtures
-python=${FSDP_PYTHON:-python3}
 case $engine in
-pytorch_fsdp2 | pytorch_fsdp1) module=torch.distributed.fsdp ;;
-fairscale_fsdp) module=fairscale ;;
-deepspeed_zero3) module=deepspeed ;;
-*)
-    sed -n 's/^# usage/usage/p' "$0" >&2
-    exit 64
-    ;;
+pytorch_fsdp2 | pytorch_fsdp1 | fairscale_fsdp | deepspeed_zero3) ;;
+*) no_engine ;;
 esac
-if [ "$how" != --kept ] &&
-    ! why=$("$python" -W ignore -c "import $module" 2>&1); then
-    echo "skip: $python: ${why##*$'\n'} (set FSDP_PYTHON)"
-    exit 77
-fi
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+[ "$how" = --kept ] || needs_engine "$engine"
 
 # All of them in one run, so that PyTorch is imported once.
 large='\(gpt\|lora\|mlp[.]seed\)[.]'
@@ -58,7 +46,6 @@ else
     "$cts" run --adapter "$adapter" --case "${cases#,}" --record-only --quiet \
         --records "$folder/records" >"$folder/out" 2>&1
 fi
-bad=0
 # Each by itself: what fails in one case can block what others show.
 while read -r _ fault case want; do
     sed -n "s/ $case\$//p" "$fixtures/records/${engine//_/-}"*/expected.txt |
@@ -66,16 +53,8 @@ while read -r _ fault case want; do
     rm -f "$folder/report"
     "$cts" verify "$folder/records" --case "$case" --partial-ok --quiet \
         --report "$folder/report" >>"$folder/out" 2>&1
-    found=$(sed -n 's/.*"requirement":"\([^"]*\)".*"outcome":"\(fail\|error\|timeout\|incomplete\)".*/\1/p' \
-        "$folder/report" 2>/dev/null | sort -u | grep -vxFf "$folder/known" |
-        paste -sd' ')
-    if [ "$found" = "$want" ]; then
-        echo "$fault: $found"
-    else
-        bad=1
-        echo "FAIL $fault: found '$found', not '$want'"
-        tail -n 3 "$folder/out"
-    fi
+    found "$fault" "$(failing "$folder/report" | grep -vxFf "$folder/known" |
+        paste -sd' ')" "$want" "$folder/report"
     if [ "$keep" ] && ! grep -q "^$large" <<<"$case"; then
         mkdir -p "$keep/$engine/$case"
         cp "$folder/records/$case"/{case.json,rank-*} "$keep/$engine/$case"

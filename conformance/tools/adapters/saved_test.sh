@@ -12,47 +12,39 @@
 # where the records go
 set -uo pipefail
 
-cts=$(realpath "$1")
+# shellcheck source=conformance/tools/adapters/adapter_testing.sh
+. "$(dirname "${BASH_SOURCE[0]}")/adapter_testing.sh"
 engine=$2
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-python=${FSDP_PYTHON:-python3}
 
 # Each fault in a case of its own, so that PyTorch is imported once for all; and
 # what fails as it is (docs/results.md).
 begin=mlp.odd.natural.full-shard
 case $engine in
 pytorch_fsdp2)
-    import='from torch.distributed.fsdp import fully_shard'
     known=nothing
     cases=("$begin.k4.per-parameter.pair.rank.s.adamw.resume.rec4"
         "$begin.k4.per-parameter.pair.rank.s.adamw.resume-full.rec4"
         "$begin.k3.per-parameter.pair.rank.s.adamw.resume-full.frozen-alternate.rec4")
     ;;
 pytorch_fsdp1)
-    import='from torch.distributed.fsdp import FullyShardedDataParallel'
     known='memory.rest-after-step run.leaves-nothing'
     cases=("$begin.k3.flat.layer.rank.s.adamw.resume.rec4"
         "$begin.k3.flat.layer.rank.s.adamw.resume-full.rec4"
         "$begin.k2.flat.pair.rank.s.adamw.resume-local.rec4")
     ;;
 fairscale_fsdp) # a full state of Adam is wrong as it is
-    import='import fairscale'
     known='memory.rest-after-step run.leaves-nothing'
     cases=("$begin.k2.flat.pair.rank.s.adamw.resume-local.rec4"
         "mlp.seed.natural.full-shard.k2.flat.whole.rank.s.momentum.resume-full.rec4"
         "${begin/full-shard/shard-grad-op}.k2.flat.pair.rank.s.adamw.resume-local.rec4")
     ;;
 deepspeed_zero3)
-    import='import deepspeed'
     known='comm.nothing-else frozen.no-state memory.rest-after-shard run.leaves-nothing'
     cases=("$begin.k3.flat.layer.rank.s.adamw.resume.rec4"
         "$begin.k3.flat.layer.rank.s.adamw.resume-full.rec4"
         "$begin.k3.flat.layer.rank.s.adamw.resume.frozen-alternate.rec4")
     ;;
-*)
-    sed -n 's/^# usage/usage/p' "$0" >&2
-    exit 64
-    ;;
+*) no_engine ;;
 esac
 fault=(late-save shard-twice moments-swapped)
 want=('checkpoint.moments checkpoint.parameters' checkpoint.parameters
@@ -63,18 +55,17 @@ if [ "${3-}" = --bad ]; then
         fault+=("$what") cases+=("$id") want+=("$requirements")
     done < <(grep "^$engine " "$here/bad_input.txt")
 fi
-if ! why=$("$python" -W ignore -c "$import" 2>&1); then
-    echo "skip: $python: ${why##*$'\n'} (set FSDP_PYTHON)"
-    exit 77
-fi
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+needs_engine "$engine"
 
-bad=0
+others() # of the requirements on stdin, those that do not fail as it is
+{
+    grep -vxF "$(printf '%s\n' $known)" | paste -sd' '
+}
+
 # Each fault in its case, and where the records go that are kept.
 played() # KEEP OPTION ...
 {
-    local adapter i failed keep=$1
+    local adapter i keep=$1
 
     shift
     adapter="$python -W ignore $here/$engine.py $*"
@@ -86,16 +77,8 @@ played() # KEEP OPTION ...
         --partial-ok --quiet --report "$folder/report" \
         --records "$folder/records" >"$folder/out" 2>&1
     for i in "${!fault[@]}"; do
-        failed=$(sed -n "s/.*\"requirement\":\"\([^\"]*\)\",\"case\":\"${cases[i]}\".*\"outcome\":\"\(fail\|error\|timeout\|incomplete\)\".*/\1/p" \
-            "$folder/report" 2>/dev/null | sort -u |
-            grep -vxF "$(printf '%s\n' $known)" | paste -sd' ')
-        if [ "$failed" = "${want[i]}" ] && [ -s "$folder/report" ]; then
-            echo "${fault[i]}: ${failed:-all comes back}"
-        else
-            bad=1
-            echo "FAIL ${fault[i]}: found '$failed', not '${want[i]}'"
-            tail -n 3 "$folder/out"
-        fi
+        found "${fault[i]}" "$(failing "$folder/report" "${cases[i]}" | others)" \
+            "${want[i]}" "$folder/report"
         if [ "$keep" ]; then
             mkdir -p "$keep"
             cp -r "$folder/records/${cases[i]}" "$keep"
@@ -126,21 +109,10 @@ fi
 # passes; by themselves, as any of the above may have what a script says.
 alone() # FAULT CASE REQUIREMENT
 {
-    local failed
-
     "$cts" run --adapter "$python -W ignore $here/$engine.py $options \
         --fault $1" --case "$2" --partial-ok --quiet \
         --report "$folder/alone" >"$folder/out" 2>&1
-    failed=$(sed -n 's/.*"requirement":"\([^"]*\)".*"outcome":"\(fail\|error\|timeout\|incomplete\)".*/\1/p' \
-        "$folder/alone" 2>/dev/null | sort -u |
-        grep -vxF "$(printf '%s\n' $known)" | paste -sd' ')
-    if [ "$failed" = "$3" ]; then
-        echo "$1: $failed"
-    else
-        bad=1
-        echo "FAIL $1: found '$failed', not '$3'"
-        tail -n 3 "$folder/out"
-    fi
+    found "$1" "$(failing "$folder/alone" | others)" "$3" "$folder/alone"
 }
 
 deferred=linear.small.exact.full-shard.k2
@@ -178,21 +150,12 @@ fi
 # A script by itself, on stdin, and what fails of it.
 scripted() # WHAT CASE REQUIREMENTS
 {
-    local failed
-
     cat >"$folder/script"
     "$cts" run --adapter "$python -W ignore $here/$engine.py --unmeasured \
         $options" --case "$2" --script "$folder/script" --partial-ok --quiet \
         --report "$folder/scripted" >"$folder/out" 2>&1
-    failed=$(sed -n 's/.*"requirement":"\([^"]*\)".*"outcome":"\(fail\|error\|timeout\|incomplete\)".*/\1/p' \
-        "$folder/scripted" 2>/dev/null | sort -u | paste -sd' ')
-    if [ "$failed" = "$3" ] && [ -s "$folder/scripted" ]; then
-        echo "$1: ${failed:-right}"
-    else
-        bad=1
-        echo "FAIL $1: found '$failed', not '$3'"
-        tail -n 3 "$folder/out"
-    fi
+    found "$1" "$(failing "$folder/scripted" | paste -sd' ')" "$3" \
+        "$folder/scripted"
     rm -f "$folder/scripted"
 }
 

@@ -137,4 +137,4 @@ subprocess.run(["true"])
     judge 'its peak' 0 'python' python
 fi
 
-finish
+finish 36

@@ -153,4 +153,4 @@ judge 'two runs in one folder' 65 'logs of two runs?' plain "${right[@]}"
 rm -f vector/mpi-2-*
 judge 'a rank without a log' 2 'mpi: logs of 2 of 3 ranks' vector "${right[@]}"
 
-finish
+finish 50

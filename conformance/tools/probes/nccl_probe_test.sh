@@ -98,4 +98,4 @@ ends 'no folder named' 0
 result 'that is said as well' "$(grep -q 'FSDP_PROBE_LOG is not set' err ||
     cat err)"
 
-finish
+finish 27

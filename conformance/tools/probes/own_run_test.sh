@@ -95,4 +95,4 @@ spoiled torn 1 'rank 1: ' '/"type":"end"/d' 'the end is taken out'
 spoiled last 65 'collectives' '/"seq":700,/,/"type":"collective","seq":9999,/{/"type":"end"/!d}' \
     'the last calls are taken out'
 
-finish
+finish 15

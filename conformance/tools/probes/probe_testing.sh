@@ -4,34 +4,16 @@
 # probe_testing.sh - what the tests of probes share; sourced, with
 # FSDP-CTS PROBE-FOLDER PROGRAM-FOLDER SANITIZER as arguments.
 
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../cli/checks.sh"
 # shellcheck disable=SC2034  # for those who source this
-cts=$(realpath "$1")
-probes=$(realpath "$2")
-programs=$(realpath "$3")
-if [ -n "${4:-}" ]; then
-    echo "skipped: the $4 sanitizer defines the same functions as a probe," \
-        'or has to come before it'
-    exit 77
-fi
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+probes=$(realpath "$2") programs=$(realpath "$3")
+[ -z "${4:-}" ] || skip "the $4 sanitizer has the same functions as a probe, \
+or has to come before it"
 cd "$folder" || exit 1
-passed=0
-failed=0
 # Only what a test says.
 unset FSDP_PROBE_LOG FSDP_PROBE_STEP LD_PRELOAD RANK WORLD_SIZE PMI_RANK \
     PMI_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE SLURM_PROCID SLURM_NTASKS
-
-result() # WHAT, why it failed or nothing
-{
-    if [ -z "$2" ]; then
-        echo "ok   $1"
-        passed=$((passed + 1))
-    else
-        echo "FAIL $1: $2"
-        failed=$((failed + 1))
-    fi
-}
 
 # mpi RANKS PRELOAD PROGRAM ARGUMENT...: under mpirun, as root if need be.
 mpi()
@@ -52,18 +34,10 @@ mpi()
 
 need_mpi()
 {
-    if ! command -v mpirun >/dev/null; then
-        echo 'skipped: mpirun is not installed'
-        exit 77
-    fi
-    if ! mpirun --version 2>&1 | grep 'Open MPI' >/dev/null; then
-        echo "skipped: mpirun is not Open MPI's"
-        exit 77
-    fi
-    if ! mpi 2 '' true; then
-        echo "skipped: mpirun does not run here: $(head -c 200 err)"
-        exit 77
-    fi
+    needs mpirun
+    mpirun --version 2>&1 | grep 'Open MPI' >/dev/null ||
+        skip "mpirun is not Open MPI's"
+    mpi 2 '' true || skip "mpirun does not run here: $(head -c 200 err)"
 }
 
 # judge WHAT CODE TEXT LOG [OPTION...]: fsdp-cts probe ends with CODE, and TEXT
@@ -81,10 +55,4 @@ judge()
         why="'$text' is not in: $(head -c 600 said)"
     fi
     result "$what" "$why"
-}
-
-finish()
-{
-    echo "$passed passed, $failed failed"
-    [ "$failed" -eq 0 ]
 }

@@ -8,12 +8,10 @@
 # usage: probe_usage_test.sh FSDP-CTS [INCLUDE-FOLDER]
 set -uo pipefail
 
-cts=$(realpath "$1")
+# shellcheck source=conformance/cli/checks.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../cli/checks.sh"
 logs=$PWD/fixtures/probes
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-failed=0
 
 # ends CODE TEXT ARGUMENT...: TEXT is in what it says; a refusal is one line on
 # stderr, and nothing else.
@@ -31,12 +29,7 @@ ends()
     elif [ "$code" -ge 64 ] && { [ -s out ] || [ "$(wc -l <err)" -ne 1 ]; }; then
         why='not one line on stderr'
     fi
-    if [ -n "$why" ]; then
-        echo "FAIL probe $*: $why: $(head -c 300 out err)"
-        failed=$((failed + 1))
-    else
-        echo "ok   probe $*"
-    fi
+    result "probe $*" "${why:+$why: $(head -c 300 out err)}"
 }
 
 right=(--units 10,7 --steps 1 --also all-reduce:1:1 --also broadcast:1:1)
@@ -93,5 +86,4 @@ ends 65 'unknown field "x"' more.jsonl
 sed '/"seq":3,/d' mpi-0.jsonl >gap.jsonl
 ends 65 'the next call is 3' gap.jsonl
 
-echo "$failed failed"
-[ "$failed" -eq 0 ]
+finish 53

@@ -36,11 +36,8 @@ LD_PRELOAD=$probes/fsdp-probe-heap.so launches 'a preloaded object, too' 0 \
     "/fsdp-probe-torch.so:$probes/fsdp-probe-heap.so" logs printenv LD_PRELOAD
 result 'none of them has left a log' "$([ ! -e logs ] || ls logs)"
 
-command -v python3 >/dev/null || {
-    echo 'skipped: there is no python3'
-    finish && exit 77
-    exit 1
-}
+finish 9 || exit 1
+needs python3
 mkdir site
 echo 'print("the own one of this site")' >site/sitecustomize.py
 PYTHONPATH=$PWD/site launches 'a sitecustomize that ours hides is run' 0 \
@@ -63,4 +60,4 @@ PYTHONPATH=$PWD/odd launches 'one without the function' 0 'nothing is recorded' 
     logs python3 -c 'import torch.distributed.distributed_c10d'
 result 'none of them has left a log, either' "$([ ! -e logs ] || ls logs)"
 
-finish
+finish 14

@@ -14,10 +14,8 @@ here=$(realpath "$(dirname "$0")")
 
 python=${FSDP_PYTHON:-python3}
 "$python" -c 'import importlib.util as u, sys
-sys.exit(u.find_spec("torch") is None)' || {
-    echo "skipped: $python has no torch; FSDP_PYTHON names another"
-    exit 77
-}
+sys.exit(u.find_spec("torch") is None)' ||
+    skip "$python has no torch; FSDP_PYTHON names another"
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 
 train=("$python" -W ignore "$here/testing/train_forked.py"
@@ -102,4 +100,4 @@ TEXT
 judge 'messages are counted' 0 '1 messages of 8 bytes' \
     logs/calls/torch-1-*.jsonl
 
-finish
+finish 19
