@@ -81,7 +81,7 @@ struct requirement_check {
 /* The answer to one wrong call. */
 struct compare_answer {
     const char *name;
-    int32_t want, or_want; /* either status is right */
+    int32_t want, or_want; /* either status is right; OK: there is no other */
 };
 enum {
     REQUIREMENT_MAX_ANSWERS = 16 /* of one row */

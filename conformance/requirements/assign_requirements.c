@@ -449,8 +449,8 @@ const struct requirement assign_requirements[] = {
      .needs = "run.completes",
      .applies = asks_in_pass,
      .check = &check_answers,
-     .answers = {{"assign-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"assign-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"assign-in-pass", FSDP_ERR_INVALID},
+                 {"assign-while-open", FSDP_ERR_INVALID}}},
     {.id = "error.assign-range",
      .text = "An assign of elements that a parameter does not have is refused "
              "as INVALID, and so is one of a parameter that is none, by its "
@@ -459,9 +459,8 @@ const struct requirement assign_requirements[] = {
      .needs = "run.completes",
      .applies = asks_beyond,
      .check = &check_answers_named,
-     .answers = {{"assign-beyond", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"assign-far", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"assign-unknown-parameter", FSDP_ERR_INVALID,
-                  FSDP_ERR_INVALID}}},
+     .answers = {{"assign-beyond", FSDP_ERR_INVALID},
+                 {"assign-far", FSDP_ERR_INVALID},
+                 {"assign-unknown-parameter", FSDP_ERR_INVALID}}},
     {0},
 };

@@ -464,6 +464,6 @@ const struct requirement buffer_requirements[] = {
      .needs = "run.survives run.ranks-present error.says-why",
      .applies = asks_wrongly,
      .check = &check_answers_named,
-     .answers = {{"unknown-buffer", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"unknown-buffer", FSDP_ERR_INVALID}}},
     {0},
 };

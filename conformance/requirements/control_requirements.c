@@ -387,8 +387,8 @@ const struct requirement control_requirements[] = {
      .claim = "unit-controls",
      .applies = asks_in_pass,
      .check = &check_answers,
-     .answers = {{"set-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"set-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"set-in-pass", FSDP_ERR_INVALID},
+                 {"set-while-open", FSDP_ERR_INVALID}}},
     {.id = "error.control-arguments",
      .text = "A unit beyond the units, a knob that is none and a value that a "
              "knob does not have are refused as INVALID; of the first two the "
@@ -397,10 +397,10 @@ const struct requirement control_requirements[] = {
      .claim = "unit-controls",
      .applies = asks_unknown,
      .check = &check_answers_named,
-     .answers = {{"set-unknown-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"set-unknown-knob", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"set-to-two", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"set-to-nan", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"set-unknown-unit", FSDP_ERR_INVALID},
+                 {"set-unknown-knob", FSDP_ERR_INVALID},
+                 {"set-to-two", FSDP_ERR_INVALID},
+                 {"set-to-nan", FSDP_ERR_INVALID}}},
     /* Others would go a step further than it. */
     {.id = "error.step-with-unit-pending",
      .text = "A step while one unit alone has gradients that its sync has not "
@@ -409,7 +409,7 @@ const struct requirement control_requirements[] = {
      .claim = "unit-controls",
      .applies = asks_with_pending,
      .check = &check_answers,
-     .answers = {{"step-with-pending", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"step-with-pending", FSDP_ERR_INVALID}}},
     /* The norm would be that of other gradients. */
     {.id = "error.clip-with-partials",
      .text = "Clipping while a unit has gradients that sync has not reduced, "
@@ -418,8 +418,8 @@ const struct requirement control_requirements[] = {
      .claim = "partial-replicas",
      .applies = clips_incomplete,
      .check = &check_answers,
-     .answers = {{"clip-with-pending", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"clip-with-partials", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"clip-with-pending", FSDP_ERR_INVALID},
+                 {"clip-with-partials", FSDP_ERR_INVALID}}},
     /* The replicas' weights would go apart. */
     {.id = "error.step-with-partials",
      .text = "A step while a unit has a sum that replicas have not met for is "
@@ -428,6 +428,6 @@ const struct requirement control_requirements[] = {
      .claim = "partial-replicas",
      .applies = asks_with_partials,
      .check = &check_answers,
-     .answers = {{"step-with-partials", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"step-with-partials", FSDP_ERR_INVALID}}},
     {0},
 };

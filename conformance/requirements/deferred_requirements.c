@@ -235,9 +235,9 @@ const struct requirement deferred_requirements[] = {
      .needs = "run.completes",
      .applies = asks_all,
      .check = &check_answers_named,
-     .answers = {{"deferred-begin", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"deferred-save", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"deferred-unshard-all", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"deferred-begin", FSDP_ERR_INVALID},
+                 {"deferred-save", FSDP_ERR_INVALID},
+                 {"deferred-unshard-all", FSDP_ERR_INVALID}}},
     {.id = "error.deferred-unit",
      .text =
          "One unit is neither unsharded by hand nor summoned as long as any "
@@ -250,8 +250,8 @@ const struct requirement deferred_requirements[] = {
      .claim = "deferred",
      .applies = asks_units,
      .check = &check_answers_named,
-     .answers = {{"deferred-unshard", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"deferred-summon", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"deferred-unshard", FSDP_ERR_INVALID},
+                 {"deferred-summon", FSDP_ERR_INVALID}}},
     /* Who has none would wait for values, or begin with what was in memory. */
     {.id = "error.values-disagree",
      .text = "When some ranks have initial values and others have none, shard "
@@ -261,9 +261,8 @@ const struct requirement deferred_requirements[] = {
      .needs = "run.completes",
      .applies = disagrees,
      .check = &check_answers_named,
-     .answers = {{"shard-values", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
-                 {"shard-values-of-last", FSDP_ERR_MISMATCH,
-                  FSDP_ERR_MISMATCH}}},
+     .answers = {{"shard-values", FSDP_ERR_MISMATCH},
+                 {"shard-values-of-last", FSDP_ERR_MISMATCH}}},
     {.id = "rank0.peak",
      .text = "While rank 0 sends its values no rank has more unsharded or "
              "staged at once than the largest unit is.",

@@ -412,11 +412,9 @@ const struct requirement offload_requirements[] = {
      .needs = "run.survives run.ranks-present error.says-why",
      .applies = is_options,
      .check = &check_answers,
-     .answers = {{"unknown-offload", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"unknown-offload-of-unit", FSDP_ERR_INVALID,
-                  FSDP_ERR_INVALID},
-                 {"unknown-offload-bit-of-unit", FSDP_ERR_INVALID,
-                  FSDP_ERR_INVALID}}},
+     .answers = {{"unknown-offload", FSDP_ERR_INVALID},
+                 {"unknown-offload-of-unit", FSDP_ERR_INVALID},
+                 {"unknown-offload-bit-of-unit", FSDP_ERR_INVALID}}},
     /* A device that is not there is no host. */
     {.id = "error.offload-no-host",
      .text = "Where there is no host device, offload is refused as UNSUPPORTED "
@@ -425,9 +423,7 @@ const struct requirement offload_requirements[] = {
      .needs = "run.survives run.ranks-present error.says-why",
      .applies = is_options,
      .check = &check_answers,
-     .answers = {{"offload-no-host", FSDP_ERR_UNSUPPORTED,
-                  FSDP_ERR_UNSUPPORTED},
-                 {"offload-of-unit-no-host", FSDP_ERR_UNSUPPORTED,
-                  FSDP_ERR_UNSUPPORTED}}},
+     .answers = {{"offload-no-host", FSDP_ERR_UNSUPPORTED},
+                 {"offload-of-unit-no-host", FSDP_ERR_UNSUPPORTED}}},
     {0},
 };

@@ -257,8 +257,8 @@ const struct requirement parameter_unit_requirements[] = {
      .needs = "run.survives run.ranks-present error.says-why",
      .applies = misuses_ignored,
      .check = &check_answers_named,
-     .answers = {{"param-of-ignored", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"grad-of-ignored", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"freeze-of-ignored", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"param-of-ignored", FSDP_ERR_INVALID},
+                 {"grad-of-ignored", FSDP_ERR_INVALID},
+                 {"freeze-of-ignored", FSDP_ERR_INVALID}}},
     {0},
 };

@@ -168,6 +168,6 @@ const struct requirement recompute_requirements[] = {
      .needs = "run.survives run.ranks-present",
      .applies = misuses,
      .check = &check_answers,
-     .answers = {{"grad-in-recompute", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"grad-in-recompute", FSDP_ERR_INVALID}}},
     {0},
 };

@@ -429,9 +429,9 @@ const struct requirement scale_requirements[] = {
      .needs = "run.survives run.ranks-present",
      .applies = gives_no_scale,
      .check = &check_answers,
-     .answers = {{"step-scale-negative", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"step-scale-nan", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"step-scale-infinite", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"step-scale-negative", FSDP_ERR_INVALID},
+                 {"step-scale-nan", FSDP_ERR_INVALID},
+                 {"step-scale-infinite", FSDP_ERR_INVALID}}},
     {.id = "scale.found-everywhere",
      .text = "If a reduced gradient of any rank is infinite or NaN, every rank "
              "is told so.",

@@ -136,8 +136,8 @@ const struct requirement send_requirements[] = {
              "unsharded: that is refused as INVALID.",
      .applies = asks_wrongly,
      .check = &check_answers,
-     .answers = {{"send-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"send-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"send-in-pass", FSDP_ERR_INVALID},
+                 {"send-while-open", FSDP_ERR_INVALID}}},
     /* Whoever waits for what rank 0 lacks, or takes what is not there, is on
      * another rank: all must be told. */
     {.id = "error.send-lacking",
@@ -146,16 +146,16 @@ const struct requirement send_requirements[] = {
              "message names the parameter, or `value`.",
      .applies = asks_lacking,
      .check = &check_answers_named,
-     .answers = {{"send-lacking", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"send-none", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"send-lacking", FSDP_ERR_INVALID},
+                 {"send-none", FSDP_ERR_INVALID}}},
     {.id = "error.send-disagree",
      .text = "When another rank than 0 has values to send, or ranks are not "
              "equally lenient, every rank answers MISMATCH, and the message "
              "has `value`, or `lenient`.",
      .applies = disagrees,
      .check = &check_answers_named,
-     .answers = {{"send-values-of-last", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH},
-                 {"send-leniency", FSDP_ERR_MISMATCH, FSDP_ERR_MISMATCH}}},
+     .answers = {{"send-values-of-last", FSDP_ERR_MISMATCH},
+                 {"send-leniency", FSDP_ERR_MISMATCH}}},
     /* A state dict that a load has eaten is gone for the next one. */
     {.id = "send.input-stays",
      .text = "The memory that rank 0's values are read from is as it was when "
@@ -163,7 +163,7 @@ const struct requirement send_requirements[] = {
      .level = LEVEL_STEP,
      .applies = sends,
      .check = &check_answers,
-     .answers = {{"sent-values-kept", FSDP_OK, FSDP_OK}}},
+     .answers = {{"sent-values-kept", FSDP_OK}}},
     {.id = "send.once",
      .text = "Values that rank 0 has in memory are sent once: they are "
              "broadcast from there to the world, and nothing else is "

@@ -275,7 +275,7 @@ const struct requirement step_in_backward_requirements[] = {
      .needs = "run.survives run.ranks-present step-in-backward.same-bits",
      .applies = saves_the_same,
      .check = &check_answers,
-     .answers = {{"saved-again", FSDP_OK, FSDP_OK}}},
+     .answers = {{"saved-again", FSDP_OK}}},
     /* A gradient that is left there is used again. */
     {.id = "step-in-backward.once",
      .text = "A step behind a pass that was given its step finds no gradient, "
@@ -302,13 +302,12 @@ const struct requirement step_in_backward_requirements[] = {
      .needs = "run.completes",
      .applies = asks_wrongly,
      .check = &check_answers,
-     .answers =
-         {{"backward-step-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-          {"backward-step-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-          {"backward-step-groups", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-          {"backward-step-scaled", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-          {"backward-step-then-step", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-          {"backward-step-then-clip", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"backward-step-in-pass", FSDP_ERR_INVALID},
+                 {"backward-step-while-open", FSDP_ERR_INVALID},
+                 {"backward-step-groups", FSDP_ERR_INVALID},
+                 {"backward-step-scaled", FSDP_ERR_INVALID},
+                 {"backward-step-then-step", FSDP_ERR_INVALID},
+                 {"backward-step-then-clip", FSDP_ERR_INVALID}}},
     /* Its second window would see the weights that the first has left. */
     {.id = "error.step-in-backward-windows",
      .text = "Where a unit has two backward windows in a pass, a step in "
@@ -318,7 +317,7 @@ const struct requirement step_in_backward_requirements[] = {
      .needs = "run.survives run.ranks-present error.says-why",
      .applies = is_options,
      .check = &check_answers,
-     .answers = {{"backward-step-windows", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
+     .answers = {{"backward-step-windows", FSDP_ERR_INVALID},
                  {"backward-step-unit", 1, 1}}},
     {0},
 };

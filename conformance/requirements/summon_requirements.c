@@ -360,9 +360,9 @@ const struct requirement summon_requirements[] = {
      .needs = "run.completes",
      .applies = asks_wrongly,
      .check = &check_answers_named,
-     .answers = {{"summon-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"summon-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"summon-unknown-unit", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"summon-in-pass", FSDP_ERR_INVALID},
+                 {"summon-while-open", FSDP_ERR_INVALID},
+                 {"summon-unknown-unit", FSDP_ERR_INVALID}}},
     {.id = "summon.elsewhere",
      .text = "What is not summoned, or not on this rank, no parameter shows: "
              "it is refused as INVALID.",

@@ -278,19 +278,18 @@ const struct requirement thaw_moves_requirements[] = {
      .needs = "run.completes",
      .applies = asks_wrongly,
      .check = &check_answers,
-     .answers = {{"freeze-in-pass", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"freeze-with-gradients", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"freeze-while-saving", FSDP_ERR_INVALID, FSDP_ERR_INVALID},
-                 {"freeze-while-open", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"freeze-in-pass", FSDP_ERR_INVALID},
+                 {"freeze-with-gradients", FSDP_ERR_INVALID},
+                 {"freeze-while-saving", FSDP_ERR_INVALID},
+                 {"freeze-while-open", FSDP_ERR_INVALID}}},
     {.id = "error.freeze-arguments",
      .text = "A parameter that is none, and another value than 0 or 1, are "
              "refused as INVALID; of the first the message has the number.",
      .needs = "run.completes",
      .applies = asks_unknown,
      .check = &check_answers_named,
-     .answers = {{"freeze-unknown-parameter", FSDP_ERR_INVALID,
-                  FSDP_ERR_INVALID},
-                 {"freeze-by-two", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"freeze-unknown-parameter", FSDP_ERR_INVALID},
+                 {"freeze-by-two", FSDP_ERR_INVALID}}},
     {.id = "error.load-without-states",
      .text = "A checkpoint that has no states of what is trained now is "
              "refused as INVALID, by the parameter's name, and changes "
@@ -298,6 +297,6 @@ const struct requirement thaw_moves_requirements[] = {
      .needs = "run.completes",
      .applies = asks_stateless,
      .check = &check_answers_named,
-     .answers = {{"load-without-states", FSDP_ERR_INVALID, FSDP_ERR_INVALID}}},
+     .answers = {{"load-without-states", FSDP_ERR_INVALID}}},
     {0},
 };

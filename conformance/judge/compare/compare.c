@@ -256,7 +256,8 @@ static bool answered(const struct record_rank *rank,
 
     *n = 0;
     while ((got = answer_find(rank, answer->name, &i))) {
-        if (got->status != answer->want && got->status != answer->or_want) {
+        if (got->status != answer->want &&
+            (answer->or_want == FSDP_OK || got->status != answer->or_want)) {
             snprintf(note, sizeof(note), "%s: answered %d (%s), not %d (%s)",
                      answer->name, got->status, fsdp_status_text(got->status),
                      answer->want, fsdp_status_text(answer->want));

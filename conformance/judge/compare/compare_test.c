@@ -327,7 +327,7 @@ static void a_count_is_spoiled_beyond_what_is_ahead(void **state)
 static void every_answer_of_a_name_counts(void **state)
 {
     static const struct compare_answer want[] = {
-        {"begin-twice", FSDP_ERR_INVALID, FSDP_ERR_INVALID}};
+        {.name = "begin-twice", .want = FSDP_ERR_INVALID}};
     struct fixture *x = *state;
     struct finding f;
 
@@ -354,7 +354,7 @@ static void every_answer_of_a_name_counts(void **state)
 static void what_was_never_asked_is_not_wrong(void **state)
 {
     static const struct compare_answer want[] = {
-        {"begin-twice", FSDP_ERR_INVALID, FSDP_ERR_INVALID}};
+        {.name = "begin-twice", .want = FSDP_ERR_INVALID}};
     struct fixture *x = *state;
     struct record_rank *last = &x->r.rank[2];
     struct finding f;
