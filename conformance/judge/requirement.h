@@ -128,7 +128,8 @@ struct requirement {
      * (judge_settle_general). */
     bool general;
     uint32_t profile; /* enum requirement_profile */
-    /* Whether the requirement says anything about this case. */
+    /* Whether the requirement says anything about this case; NULL: its check
+     * says it alone. */
     bool (*applies)(const struct expect *e);
     /* Whether anything was looked at that it speaks of; NULL: it always was.
      * Where not it does not apply. */

@@ -95,7 +95,7 @@ bool requirement_next_need(const char **at, char id[REQUIREMENT_ID_BYTES])
 
 bool requirement_applies(const struct requirement *q, const struct expect *e)
 {
-    return q->applies(e) &&
+    return (!q->applies || q->applies(e)) &&
            (!q->check || !q->check->applies || q->check->applies(q, e));
 }
 
@@ -227,7 +227,8 @@ static const char *check_fields(const struct requirement *q)
     if (q->level >= N_LEVELS) {
         return "the level is out of range";
     }
-    if (!q->applies || (!q->holds && (!q->check || !q->check->holds)) ||
+    if ((!q->applies && (!q->check || !q->check->applies)) ||
+        (!q->holds && (!q->check || !q->check->holds)) ||
         (!q->spoil && (!q->check || !q->check->spoil))) {
         return "applies, holds and spoil are all required";
     }

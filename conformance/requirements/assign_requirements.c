@@ -384,21 +384,6 @@ static bool sends(const struct expect *e)
     return false;
 }
 
-/* ---- Calls that must be refused ------------------------------------------ */
-
-static bool asks_in_pass(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_ASSIGN_IN_PASS) &&
-           script_action_asks(e, SCRIPT_CALL_ASSIGN_WHILE_OPEN);
-}
-
-static bool asks_beyond(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_ASSIGN_BEYOND) &&
-           script_action_asks(e, SCRIPT_CALL_ASSIGN_FAR) &&
-           script_action_asks(e, SCRIPT_CALL_ASSIGN_UNKNOWN);
-}
-
 const struct requirement assign_requirements[] = {
     {.since = "1.1", .must = 1, .level = LEVEL_STEP, .claim = "assign"},
     {.id = "assign.own-part",
@@ -447,8 +432,7 @@ const struct requirement assign_requirements[] = {
              "refused as INVALID.",
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .applies = asks_in_pass,
-     .check = &check_answers,
+     .check = &check_asked,
      .answers = {{"assign-in-pass", FSDP_ERR_INVALID},
                  {"assign-while-open", FSDP_ERR_INVALID}}},
     {.id = "error.assign-range",
@@ -457,8 +441,7 @@ const struct requirement assign_requirements[] = {
              "number.",
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .applies = asks_beyond,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"assign-beyond", FSDP_ERR_INVALID},
                  {"assign-far", FSDP_ERR_INVALID},
                  {"assign-unknown-parameter", FSDP_ERR_INVALID}}},

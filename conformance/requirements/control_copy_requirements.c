@@ -220,23 +220,6 @@ static bool values_spoil(const struct expect *e, struct record *r)
     return compare_spoil_stage(r, RECORD_SUMMONED, i);
 }
 
-/* ---- Calls that must be refused -------------------------------------------
- */
-
-static bool asks_in_windows(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_RESHARD_IN_WINDOW) &&
-           script_action_asks(e, SCRIPT_CALL_RESHARD_KEPT) &&
-           script_action_asks(e, SCRIPT_CALL_UNSHARD_WHILE_OPEN) &&
-           script_action_asks(e, SCRIPT_CALL_RESHARD_WHILE_OPEN);
-}
-
-static bool asks_unknown(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_UNSHARD_UNKNOWN_UNIT) &&
-           script_action_asks(e, SCRIPT_CALL_RESHARD_UNKNOWN_UNIT);
-}
-
 const struct requirement control_copy_requirements[] = {
     {.since = "1.1", .must = 1, .level = LEVEL_COMM, .claim = "unit-controls"},
     {.id = "control.reshard-forward",
@@ -307,8 +290,7 @@ const struct requirement control_copy_requirements[] = {
              "is refused as INVALID.",
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .applies = asks_in_windows,
-     .check = &check_answers,
+     .check = &check_asked,
      .answers = {{"reshard-in-window", FSDP_ERR_INVALID},
                  {"reshard-kept", FSDP_ERR_INVALID},
                  {"unshard-while-open", FSDP_ERR_INVALID},
@@ -318,8 +300,7 @@ const struct requirement control_copy_requirements[] = {
              "refused as INVALID, with its number.",
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .applies = asks_unknown,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"unshard-unknown-unit", FSDP_ERR_INVALID},
                  {"reshard-unknown-unit", FSDP_ERR_INVALID}}},
     {0},

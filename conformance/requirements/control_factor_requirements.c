@@ -124,22 +124,6 @@ static bool factor_spoil(const struct expect *e, struct record *r)
     return false;
 }
 
-static bool asks(const struct expect *e)
-{
-    bool all = script_action_asks(e, SCRIPT_CALL_SET_FACTOR_IN_PASS);
-
-    for (uint32_t call = SCRIPT_CALL_SET_DIVIDE_TO_ZERO;
-         call <= SCRIPT_CALL_SET_PREDIVIDE_TINY; call++) {
-        all = all && script_action_asks(e, call);
-    }
-    return all;
-}
-
-static bool asks_of_all(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SET_DIVIDE_OF_ALL);
-}
-
 const struct requirement control_factor_requirements[] = {
     {.since = "1.1",
      .must = 1,
@@ -163,8 +147,7 @@ const struct requirement control_factor_requirements[] = {
              "which a gradient would be multiplied by what is not finite, and "
              "any in a pass, are refused as INVALID; the message says of which "
              "unit and knob.",
-     .applies = asks,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"set-divide-to-zero", FSDP_ERR_INVALID},
                  {"set-divide-negative", FSDP_ERR_INVALID},
                  {"set-divide-to-nan", FSDP_ERR_INVALID},
@@ -176,8 +159,7 @@ const struct requirement control_factor_requirements[] = {
     {.id = "error.control-factor-of-all",
      .text = "A factor that is set for every unit is refused as INVALID where "
              "one unit's gradients would be multiplied by what is not finite.",
-     .applies = asks_of_all,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"set-divide-of-all", FSDP_ERR_INVALID}}},
     {0},
 };

@@ -310,40 +310,15 @@ static bool sum_spoil(const struct expect *e, struct record *r)
 
 /* ---- Calls that must be refused ------------------------------------------ */
 
-/* All of them: of a script that makes one of these calls alone, script.answers
- * tells. */
-static bool asks_in_pass(const struct expect *e)
+static bool has_replicas(const struct expect *e)
 {
-    return script_action_asks(e, SCRIPT_CALL_SET_IN_PASS) &&
-           script_action_asks(e, SCRIPT_CALL_SET_WHILE_OPEN);
+    return e->replicas > 1;
 }
 
-static bool asks_unknown(const struct expect *e)
+/* Of one that is reduced, while others are not. */
+static bool sets_sync_of_units(const struct expect *e)
 {
-    return script_action_asks(e, SCRIPT_CALL_SET_UNKNOWN_UNIT) &&
-           script_action_asks(e, SCRIPT_CALL_SET_UNKNOWN_KNOB) &&
-           script_action_asks(e, SCRIPT_CALL_SET_TO_TWO) &&
-           script_action_asks(e, SCRIPT_CALL_SET_TO_NAN);
-}
-
-static bool asks_with_partials(const struct expect *e)
-{
-    return e->replicas > 1 &&
-           script_action_asks(e, SCRIPT_CALL_STEP_WITH_PARTIALS);
-}
-
-/* Of one that is, while others are not. */
-static bool asks_with_pending(const struct expect *e)
-{
-    return sets(e, FSDP_KNOB_GRADIENT_SYNC) &&
-           script_action_asks(e, SCRIPT_CALL_STEP_WITH_PENDING);
-}
-
-static bool clips_incomplete(const struct expect *e)
-{
-    return e->replicas > 1 &&
-           script_action_asks(e, SCRIPT_CALL_CLIP_WITH_PARTIALS) &&
-           script_action_asks(e, SCRIPT_CALL_CLIP_WITH_PENDING);
+    return sets(e, FSDP_KNOB_GRADIENT_SYNC);
 }
 
 const struct requirement control_requirements[] = {
@@ -385,8 +360,7 @@ const struct requirement control_requirements[] = {
              "reshard_all, is refused as INVALID.",
      .needs = "run.completes",
      .claim = "unit-controls",
-     .applies = asks_in_pass,
-     .check = &check_answers,
+     .check = &check_asked,
      .answers = {{"set-in-pass", FSDP_ERR_INVALID},
                  {"set-while-open", FSDP_ERR_INVALID}}},
     {.id = "error.control-arguments",
@@ -395,8 +369,7 @@ const struct requirement control_requirements[] = {
              "message says which.",
      .needs = "run.completes",
      .claim = "unit-controls",
-     .applies = asks_unknown,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"set-unknown-unit", FSDP_ERR_INVALID},
                  {"set-unknown-knob", FSDP_ERR_INVALID},
                  {"set-to-two", FSDP_ERR_INVALID},
@@ -407,8 +380,8 @@ const struct requirement control_requirements[] = {
              "reduced is refused as INVALID.",
      .needs = "run.survives run.ranks-present",
      .claim = "unit-controls",
-     .applies = asks_with_pending,
-     .check = &check_answers,
+     .applies = sets_sync_of_units,
+     .check = &check_asked,
      .answers = {{"step-with-pending", FSDP_ERR_INVALID}}},
     /* The norm would be that of other gradients. */
     {.id = "error.clip-with-partials",
@@ -416,8 +389,8 @@ const struct requirement control_requirements[] = {
              "or a sum that replicas have not met for, is refused as INVALID.",
      .needs = "run.survives run.ranks-present",
      .claim = "partial-replicas",
-     .applies = clips_incomplete,
-     .check = &check_answers,
+     .applies = has_replicas,
+     .check = &check_asked,
      .answers = {{"clip-with-pending", FSDP_ERR_INVALID},
                  {"clip-with-partials", FSDP_ERR_INVALID}}},
     /* The replicas' weights would go apart. */
@@ -426,8 +399,8 @@ const struct requirement control_requirements[] = {
              "refused as INVALID.",
      .needs = "run.survives run.ranks-present",
      .claim = "partial-replicas",
-     .applies = asks_with_partials,
-     .check = &check_answers,
+     .applies = has_replicas,
+     .check = &check_asked,
      .answers = {{"step-with-partials", FSDP_ERR_INVALID}}},
     {0},
 };

@@ -139,18 +139,7 @@ static bool sent_spoil(const struct expect *e, struct record_rank *rank)
 /* ---- Calls that must be refused ------------------------------------------ */
 
 /* Of which ranks have values. */
-static bool disagrees(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES) &&
-           script_action_asks(e, SCRIPT_CALL_LAST_RANK_HAS_VALUES);
-}
-
-static const struct compare_answer pieces_answer = {.name = "deferred-pieces"};
-
-static bool asks_pieces(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_DEFERRED_PIECES);
-}
+static const char pieces[] = "deferred-pieces";
 
 /* Who owns nothing, or has been given values for all that it owns, lacks none.
  */
@@ -163,7 +152,7 @@ static bool named_of_rank(const struct expect *e,
     for (uint32_t i = 0; i < rank->n_answers; i++) {
         const struct record_answer *const got = &rank->answer[i];
 
-        if (strcmp(got->name, pieces_answer.name) == 0) {
+        if (strcmp(got->name, pieces) == 0) {
             const bool shows = script_action_has_pieces(e, n++, k);
 
             if (got->status != (shows ? FSDP_OK : FSDP_ERR_INVALID)) {
@@ -176,7 +165,7 @@ static bool named_of_rank(const struct expect *e,
         }
     }
     return n > 0 || finding_note(f, finding_at("answers", -1, -1, k),
-                                 "%s: no answer", pieces_answer.name);
+                                 "%s: no answer", pieces);
 }
 
 static bool named_holds(const struct expect *e, const struct record *r,
@@ -186,25 +175,6 @@ static bool named_holds(const struct expect *e, const struct record *r,
 
     return compare_ranks(e, r, named_of_rank, f) &&
            check_answers_named.holds(&names_alone, e, r, f);
-}
-
-static bool named_spoil(const struct expect *e, struct record *r)
-{
-    (void)e;
-    return compare_spoil_answers(r, &pieces_answer, 1);
-}
-
-static bool asks_all(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_DEFERRED_BEGIN) &&
-           script_action_asks(e, SCRIPT_CALL_DEFERRED_SAVE) &&
-           script_action_asks(e, SCRIPT_CALL_DEFERRED_UNSHARD_ALL);
-}
-
-static bool asks_units(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_DEFERRED_UNSHARD) &&
-           script_action_asks(e, SCRIPT_CALL_DEFERRED_SUMMON);
 }
 
 const struct requirement deferred_requirements[] = {
@@ -218,9 +188,9 @@ const struct requirement deferred_requirements[] = {
              "first is INVALID, and the message names a parameter.",
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .applies = asks_pieces,
-     .holds = named_holds,
-     .spoil = named_spoil},
+     .check = &check_asked,
+     .answers = {{"deferred-pieces"}},
+     .holds = named_holds},
     {.id = "deferred.peak",
      .text = "Giving values to a model that began without has no more "
              "unsharded or staged at once than the largest unit is.",
@@ -233,8 +203,7 @@ const struct requirement deferred_requirements[] = {
              "any rank lacks values, and the message names a parameter.",
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .applies = asks_all,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"deferred-begin", FSDP_ERR_INVALID},
                  {"deferred-save", FSDP_ERR_INVALID},
                  {"deferred-unshard-all", FSDP_ERR_INVALID}}},
@@ -248,8 +217,7 @@ const struct requirement deferred_requirements[] = {
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
      .claim = "deferred",
-     .applies = asks_units,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"deferred-unshard", FSDP_ERR_INVALID},
                  {"deferred-summon", FSDP_ERR_INVALID}}},
     /* Who has none would wait for values, or begin with what was in memory. */
@@ -259,8 +227,7 @@ const struct requirement deferred_requirements[] = {
              "but for rank 0 alone.",
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .applies = disagrees,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"shard-values", FSDP_ERR_MISMATCH},
                  {"shard-values-of-last", FSDP_ERR_MISMATCH}}},
     {.id = "rank0.peak",

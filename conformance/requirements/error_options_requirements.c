@@ -34,18 +34,6 @@ static const struct requirement_check check_unclaimed = {
 /* error.unclaimed: dtypes of the options, or of a unit alone; a model of which
  * a parameter is frozen, or tied, or that has a buffer. */
 
-/* Which claim makes one of them right; NULL: none does. */
-static const char *claim_that_allows(const char *answer)
-{
-    uint32_t call = 0;
-
-    while (call < SCRIPT_N_CALLS &&
-           strcmp(script_calls[call].name, answer) != 0) {
-        call++;
-    }
-    return call < SCRIPT_N_CALLS ? script_calls[call].allowed_by : NULL;
-}
-
 /* Those answers of the row that an engine with these claims owes. */
 static uint32_t owed(const struct requirement *q, const struct record *r,
                      struct compare_answer *out)
@@ -54,7 +42,9 @@ static uint32_t owed(const struct requirement *q, const struct record *r,
 
     for (uint32_t i = 0; i < REQUIREMENT_MAX_ANSWERS && q->answers[i].name;
          i++) {
-        const char *claim = claim_that_allows(q->answers[i].name);
+        const uint32_t call = script_action_call(q->answers[i].name);
+        const char *claim =
+            call < SCRIPT_N_CALLS ? script_calls[call].allowed_by : NULL;
 
         if (!claim || !record_claims(r, claim)) {
             out[n++] = q->answers[i];
@@ -152,11 +142,6 @@ static bool is_disagree_on_buffer_dtypes(const struct expect *e)
 static bool is_disagree_on_offload(const struct expect *e)
 {
     return is_disagree(e) && e->c->offload != CASE_NOT_OFFLOADED;
-}
-
-static bool is_disagree_on_reshard(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_RANKS_DISAGREE_ON_RESHARD);
 }
 
 static bool is_disagree_on_buffers(const struct expect *e)
@@ -354,7 +339,7 @@ const struct requirement error_options_requirements[] = {
              "the others, or the other way round, shard answers MISMATCH on "
              "every rank.",
      .claim = "unit-controls",
-     .applies = is_disagree_on_reshard,
+     .check = &check_asked,
      .answers = {{"shard-reshard", FSDP_ERR_MISMATCH}}},
     {.id = "error.buffers-disagree",
      .text = "When a buffer has another name on rank 0 than on the others, "

@@ -52,11 +52,6 @@ static bool lacks_extra(const struct expect *e)
     return false;
 }
 
-static bool asks_part(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SAVE_UNKNOWN_PART);
-}
-
 static bool saves_rounded(const struct expect *e)
 {
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
@@ -68,27 +63,6 @@ static bool saves_rounded(const struct expect *e)
         }
     }
     return false;
-}
-
-static bool asks_dtype(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SAVE_UNKNOWN_DTYPE) &&
-           script_action_asks(e, SCRIPT_CALL_SAVE_ROUNDED_SHARDS);
-}
-
-static bool loads_parts(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_LOAD_PARTS);
-}
-
-static bool loads_rounded(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_LOAD_ROUNDED);
-}
-
-static bool loads_others(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_LOAD_RENAMED);
 }
 
 const struct requirement lenient_requirements[] = {
@@ -123,7 +97,7 @@ const struct requirement lenient_requirements[] = {
     {.id = "error.save-unknown-part",
      .text = "A save of a part that is none is refused as INVALID.",
      .claim = "save-parts",
-     .applies = asks_part,
+     .check = &check_asked,
      .answers = {{"save-unknown-part", FSDP_ERR_INVALID}}},
     {.id = "checkpoint.export-dtype",
      .text = "In a checkpoint of rounded parameters they have the dtype that "
@@ -136,7 +110,7 @@ const struct requirement lenient_requirements[] = {
      .text = "A save of parameters in a dtype that is none for them, or in 16 "
              "bits in another form than the full one, is refused as INVALID.",
      .claim = "save-dtype",
-     .applies = asks_dtype,
+     .check = &check_asked,
      .answers = {{"save-unknown-dtype", FSDP_ERR_INVALID},
                  {"save-rounded-shards", FSDP_ERR_INVALID}}},
     {.id = "error.load-parts",
@@ -144,8 +118,7 @@ const struct requirement lenient_requirements[] = {
              "refused on every rank, and the message has the name of one that "
              "is missing.",
      .claim = "save-parts",
-     .applies = loads_parts,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"load-parts", FSDP_ERR_IO, FSDP_ERR_FORMAT}}},
     /* It would train on from other values than were saved. */
     {.id = "error.load-rounded",
@@ -153,8 +126,7 @@ const struct requirement lenient_requirements[] = {
              "is refused as INVALID on every rank, and the message has the "
              "name of one.",
      .claim = "save-dtype",
-     .applies = loads_rounded,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"load-rounded", FSDP_ERR_INVALID}}},
     /* A name that was changed by mistake would train on from what was there. */
     {.id = "error.load-renamed",
@@ -162,8 +134,7 @@ const struct requirement lenient_requirements[] = {
              "is refused on every rank, and the message has the name that is "
              "missing.",
      .claim = "load",
-     .applies = loads_others,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"load-renamed", FSDP_ERR_IO, FSDP_ERR_FORMAT}}},
     {0},
 };

@@ -407,15 +407,6 @@ static bool next_step_spoil(const struct expect *e, struct record *r)
            compare_spoil_stage(r, RECORD_AFTER, i + 1);
 }
 
-/* ---- error.step-scale ---------------------------------------------------- */
-
-static bool gives_no_scale(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_STEP_SCALE_NEGATIVE) &&
-           script_action_asks(e, SCRIPT_CALL_STEP_SCALE_NAN) &&
-           script_action_asks(e, SCRIPT_CALL_STEP_SCALE_INFINITE);
-}
-
 const struct requirement scale_requirements[] = {
     {.since = "1.1",
      .must = 1,
@@ -427,8 +418,8 @@ const struct requirement scale_requirements[] = {
              "is refused as INVALID.",
      .level = LEVEL_ERRORS,
      .needs = "run.survives run.ranks-present",
-     .applies = gives_no_scale,
-     .check = &check_answers,
+     .applies = compare_case_plays,
+     .check = &check_asked,
      .answers = {{"step-scale-negative", FSDP_ERR_INVALID},
                  {"step-scale-nan", FSDP_ERR_INVALID},
                  {"step-scale-infinite", FSDP_ERR_INVALID}}},

@@ -23,10 +23,14 @@ bool script_action_shows(const struct expect *e, const struct record *r,
 const struct script_action *script_action_saved(const struct expect *e,
                                                 uint32_t i);
 
-/* Whether a script makes this call that must be refused, at rest or in a pass.
- * A requirement that names several is asked of scripts that make them all: of
- * one alone script.answers tells. */
-bool script_action_asks(const struct expect *e, uint32_t call);
+/* check_answers and check_answers_named of scripts that make all of the calls
+ * whose `answers` the row wants, at rest or in a pass: of one alone
+ * script.answers tells. */
+extern const struct requirement_check check_asked;
+extern const struct requirement_check check_asked_named;
+
+/* The call that must be refused of this name; SCRIPT_N_CALLS: none. */
+uint32_t script_action_call(const char *name);
 
 /* Whether a script makes any call that must be refused; what is asked for when
  * all is resharded is one. */

@@ -172,12 +172,10 @@ static bool answers_hold(const struct expect *e, const struct record *r,
 /* Others are other requirements'. */
 static bool is_looked_at(const struct record *r, const char *name)
 {
-    for (uint32_t c = 0; c < SCRIPT_N_CALLS; c++) {
-        if (strcmp(script_calls[c].name, name) == 0) {
-            return !may_take(r, c);
-        }
-    }
-    return strcmp(name, behind_reshards) == 0;
+    const uint32_t call = script_action_call(name);
+
+    return call < SCRIPT_N_CALLS ? !may_take(r, call)
+                                 : strcmp(name, behind_reshards) == 0;
 }
 
 static bool answers_spoil(const struct expect *e, struct record *r)

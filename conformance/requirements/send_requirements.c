@@ -105,26 +105,6 @@ static bool sent_spoil(const struct expect *e, struct record *r)
     return false;
 }
 
-/* ---- Calls that must be refused ------------------------------------------ */
-
-static bool asks_wrongly(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SEND_IN_PASS) &&
-           script_action_asks(e, SCRIPT_CALL_SEND_WHILE_OPEN);
-}
-
-static bool asks_lacking(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SEND_LACKING) &&
-           script_action_asks(e, SCRIPT_CALL_SEND_NONE);
-}
-
-static bool disagrees(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SEND_VALUES_OF_LAST) &&
-           script_action_asks(e, SCRIPT_CALL_SEND_LENIENCY);
-}
-
 const struct requirement send_requirements[] = {
     {.since = "1.1",
      .must = 1,
@@ -134,8 +114,7 @@ const struct requirement send_requirements[] = {
     {.id = "error.send",
      .text = "Values are not sent between BEGIN and END, nor while all is "
              "unsharded: that is refused as INVALID.",
-     .applies = asks_wrongly,
-     .check = &check_answers,
+     .check = &check_asked,
      .answers = {{"send-in-pass", FSDP_ERR_INVALID},
                  {"send-while-open", FSDP_ERR_INVALID}}},
     /* Whoever waits for what rank 0 lacks, or takes what is not there, is on
@@ -144,16 +123,14 @@ const struct requirement send_requirements[] = {
      .text = "When rank 0 lacks values of a parameter, or has none at all, and "
              "the call is not lenient, every rank answers INVALID, and the "
              "message names the parameter, or `value`.",
-     .applies = asks_lacking,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"send-lacking", FSDP_ERR_INVALID},
                  {"send-none", FSDP_ERR_INVALID}}},
     {.id = "error.send-disagree",
      .text = "When another rank than 0 has values to send, or ranks are not "
              "equally lenient, every rank answers MISMATCH, and the message "
              "has `value`, or `lenient`.",
-     .applies = disagrees,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"send-values-of-last", FSDP_ERR_MISMATCH},
                  {"send-leniency", FSDP_ERR_MISMATCH}}},
     /* A state dict that a load has eaten is gone for the next one. */

@@ -226,16 +226,6 @@ static bool is_options(const struct expect *e)
     return e->c->scenario == CASE_OPTIONS;
 }
 
-static bool asks_wrongly(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_IN_PASS) &&
-           script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_WHILE_OPEN) &&
-           script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_GROUPS) &&
-           script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_SCALED) &&
-           script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_THEN_STEP) &&
-           script_action_asks(e, SCRIPT_CALL_BACKWARD_STEP_THEN_CLIP);
-}
-
 /* What is saved behind such a pass is compared with what was saved. */
 static bool saves_the_same(const struct expect *e)
 {
@@ -300,8 +290,7 @@ const struct requirement step_in_backward_requirements[] = {
              "INVALID.",
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .applies = asks_wrongly,
-     .check = &check_answers,
+     .check = &check_asked,
      .answers = {{"backward-step-in-pass", FSDP_ERR_INVALID},
                  {"backward-step-while-open", FSDP_ERR_INVALID},
                  {"backward-step-groups", FSDP_ERR_INVALID},

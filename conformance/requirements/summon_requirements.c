@@ -341,15 +341,6 @@ static bool peak_spoil(const struct expect *e, struct record_rank *rank)
     return true;
 }
 
-/* ---- Calls that must be refused ------------------------------------------ */
-
-static bool asks_wrongly(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_SUMMON_IN_PASS) &&
-           script_action_asks(e, SCRIPT_CALL_SUMMON_WHILE_OPEN) &&
-           script_action_asks(e, SCRIPT_CALL_SUMMON_UNKNOWN_UNIT);
-}
-
 const struct requirement summon_requirements[] = {
     {.since = "1.1", .must = 1, .claim = "summon"},
     {.id = "error.summon",
@@ -358,8 +349,7 @@ const struct requirement summon_requirements[] = {
              "each is refused as INVALID.",
      .level = LEVEL_ERRORS,
      .needs = "run.completes",
-     .applies = asks_wrongly,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"summon-in-pass", FSDP_ERR_INVALID},
                  {"summon-while-open", FSDP_ERR_INVALID},
                  {"summon-unknown-unit", FSDP_ERR_INVALID}}},

@@ -217,29 +217,6 @@ static bool dtype_spoil(const struct expect *e, struct record *r)
     return c != NULL;
 }
 
-/* ---- Calls that must be refused -------------------------------------------
- */
-
-/* All of them: of a script that makes one alone, script.answers tells. */
-static bool asks_wrongly(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_FREEZE_IN_PASS) &&
-           script_action_asks(e, SCRIPT_CALL_FREEZE_WITH_GRADIENTS) &&
-           script_action_asks(e, SCRIPT_CALL_FREEZE_WHILE_SAVING) &&
-           script_action_asks(e, SCRIPT_CALL_FREEZE_WHILE_OPEN);
-}
-
-static bool asks_unknown(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_FREEZE_UNKNOWN) &&
-           script_action_asks(e, SCRIPT_CALL_FREEZE_BY_TWO);
-}
-
-static bool asks_stateless(const struct expect *e)
-{
-    return script_action_asks(e, SCRIPT_CALL_LOAD_WITHOUT_STATES);
-}
-
 const struct requirement thaw_moves_requirements[] = {
     {.since = "1.1", .must = 1, .level = LEVEL_ERRORS, .claim = "thaw"},
     {.id = "thaw.reduces",
@@ -276,8 +253,7 @@ const struct requirement thaw_moves_requirements[] = {
              "gradients, while a save goes on, or while all is unsharded: each "
              "is refused as INVALID.",
      .needs = "run.completes",
-     .applies = asks_wrongly,
-     .check = &check_answers,
+     .check = &check_asked,
      .answers = {{"freeze-in-pass", FSDP_ERR_INVALID},
                  {"freeze-with-gradients", FSDP_ERR_INVALID},
                  {"freeze-while-saving", FSDP_ERR_INVALID},
@@ -286,8 +262,7 @@ const struct requirement thaw_moves_requirements[] = {
      .text = "A parameter that is none, and another value than 0 or 1, are "
              "refused as INVALID; of the first the message has the number.",
      .needs = "run.completes",
-     .applies = asks_unknown,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"freeze-unknown-parameter", FSDP_ERR_INVALID},
                  {"freeze-by-two", FSDP_ERR_INVALID}}},
     {.id = "error.load-without-states",
@@ -295,8 +270,7 @@ const struct requirement thaw_moves_requirements[] = {
              "refused as INVALID, by the parameter's name, and changes "
              "nothing.",
      .needs = "run.completes",
-     .applies = asks_stateless,
-     .check = &check_answers_named,
+     .check = &check_asked_named,
      .answers = {{"load-without-states", FSDP_ERR_INVALID}}},
     {0},
 };
