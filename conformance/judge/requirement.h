@@ -160,6 +160,16 @@ struct requirement {
         uint32_t stage; /* enum record_stage: there a bit is flipped */
         uint32_t steps; /* enum requirement_steps */
     } part;
+    struct { /* check_looks */
+        /* Whether look i of a script shows a value of p at that stage which the
+         * row is about; NULL: each does. */
+        bool (*is)(const struct requirement *q, const struct expect *e,
+                   uint32_t i, uint32_t p, uint32_t stage);
+        /* Of each part of each look; NULL: where it is about the weight, that
+         * and the states are the unsharded run's. */
+        bool (*holds)(const struct expect *e, const struct record *r,
+                      const struct compare_part *part, struct finding *f);
+    } look;
     struct { /* check_each_step */
         bool (*holds)(const struct expect *e,
                       const struct record_sequence *sequence, struct finding at,
@@ -184,7 +194,9 @@ struct requirement {
     /* check_curve_of, and of memory: makes the case to compare with, which
      * `words` then name. */
     void (*change)(struct run_case *c);
-    uint32_t kind;     /* of a collective, a peak or a point */
+    /* Of a collective, a peak or a point, or what else a check of a family has
+     * its rows differ in. */
+    uint32_t kind;
     const char *words; /* "with one unit" */
 };
 

@@ -5,7 +5,7 @@
  * changed.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
@@ -16,14 +16,9 @@ enum {
     SLICE = 64 /* values at a time */
 };
 
-static const struct script_action *action_at(const struct expect *e, uint32_t i)
-{
-    return e->event[i].action;
-}
-
 static bool is_look(const struct expect *e, uint32_t i)
 {
-    return action_at(e, i)->verb == SCRIPT_LOOK;
+    return script_at(e, i)->verb == SCRIPT_LOOK;
 }
 
 static bool gives_any(uint32_t verb)
@@ -35,7 +30,7 @@ static bool gives_any(uint32_t verb)
  * before it. */
 static bool leaves_all(const struct expect *e, uint32_t i)
 {
-    const uint32_t verb = action_at(e, i)->verb;
+    const uint32_t verb = script_at(e, i)->verb;
 
     return verb == SCRIPT_LOOK || gives_any(verb) || verb == SCRIPT_WRONG ||
            verb == SCRIPT_SUMMON;
@@ -45,7 +40,7 @@ static bool leaves_all(const struct expect *e, uint32_t i)
  * which is given last. */
 static bool gives(const struct expect *e, uint32_t i, uint32_t p, uint32_t *by)
 {
-    const struct script_action *a = action_at(e, i);
+    const struct script_action *a = script_at(e, i);
 
     *by = a->parameter == SCRIPT_ALL ? p : a->parameter;
     return gives_any(a->verb) && *by < e->model->n_parameters &&
@@ -72,7 +67,7 @@ static uint32_t look_before(const struct expect *e, uint32_t i, uint32_t verb)
     bool found = false;
 
     for (uint32_t k = i; k > 0 && leaves_all(e, k - 1); k--) {
-        found = found || action_at(e, k - 1)->verb == verb;
+        found = found || script_at(e, k - 1)->verb == verb;
         if (found && is_look(e, k - 1)) {
             return k - 1;
         }
@@ -85,8 +80,8 @@ static uint32_t look_before(const struct expect *e, uint32_t i, uint32_t verb)
 /* Where all was unsharded last before action i. */
 static uint32_t summoned_at(const struct expect *e, uint32_t i)
 {
-    while (i > 0 && action_at(e, i)->verb != SCRIPT_SUMMON &&
-           action_at(e, i)->verb != SCRIPT_UNSHARD) {
+    while (i > 0 && script_at(e, i)->verb != SCRIPT_SUMMON &&
+           script_at(e, i)->verb != SCRIPT_UNSHARD) {
         i--;
     }
     return i;
@@ -97,7 +92,7 @@ static uint32_t summoned_at(const struct expect *e, uint32_t i)
 static bool want(const struct expect *e, const struct record *r,
                  struct compare_part part, uint32_t i, uint32_t by, float *out)
 {
-    const struct script_action *a = action_at(e, i);
+    const struct script_action *a = script_at(e, i);
     const float *own;
 
     if (a->source == SCRIPT_INITIAL) {
@@ -119,15 +114,14 @@ static bool want(const struct expect *e, const struct record *r,
     return true;
 }
 
-static bool own_by(const struct expect *e, const struct record *r,
-                   const struct compare_part *part, uint32_t verb,
-                   struct finding *f)
+static bool own_of_part(const struct expect *e, const struct record *r,
+                        const struct compare_part *part, struct finding *f)
 {
     uint32_t by;
     const uint32_t i = given_at(e, part->step, part->parameter, &by);
     const float *got = compare_values(r, RECORD_AFTER, part);
 
-    if (i == part->step || action_at(e, i)->verb != verb) {
+    if (!script_look_shows(e, part, RECORD_AFTER)) {
         return true;
     }
     if (!got) {
@@ -152,37 +146,7 @@ static bool own_by(const struct expect *e, const struct record *r,
     return true;
 }
 
-static bool own_of_part(const struct expect *e, const struct record *r,
-                        const struct compare_part *part, struct finding *f)
-{
-    return own_by(e, r, part, SCRIPT_ASSIGN, f);
-}
-
-static bool sent_of_part(const struct expect *e, const struct record *r,
-                         const struct compare_part *part, struct finding *f)
-{
-    return own_by(e, r, part, SCRIPT_SEND, f);
-}
-
 /* ---- assign.states-stay, send.others-stay -------------------------------- */
-
-/* There before and behind, with the same bits, or neither. */
-static bool same(const struct expect *e, const struct record *r,
-                 const struct compare_part *part, uint32_t before,
-                 uint32_t stage, struct finding *f)
-{
-    struct compare_part own = *part;
-    struct compare_part earlier;
-    const float *got = compare_values(r, stage, part);
-    const float *was;
-
-    own.own = true;
-    earlier = own;
-    earlier.step = before;
-    was = compare_values(r, stage, &earlier);
-    return (!got && !was && stage != RECORD_AFTER) ||
-           compare_equal(e, &own, stage, got, was, f);
-}
 
 /* Whether p is given no value from look `before` to look i. */
 static bool is_other(const struct expect *e, uint32_t i, uint32_t p,
@@ -194,178 +158,49 @@ static bool is_other(const struct expect *e, uint32_t i, uint32_t p,
     return at == i || at < before;
 }
 
-static bool stays_by(const struct expect *e, const struct record *r,
-                     const struct compare_part *part, uint32_t verb,
-                     struct finding *f)
-{
-    static const uint32_t stages[] = {RECORD_REDUCED, RECORD_STATE0,
-                                      RECORD_STATE1};
-    const uint32_t before = look_before(e, part->step, verb);
-
-    if (before == part->step) {
-        return true;
-    }
-    for (uint32_t k = 0; k < 3; k++) {
-        if (!same(e, r, part, before, stages[k], f)) {
-            return false;
-        }
-    }
-    return !is_other(e, part->step, part->parameter, before) ||
-           same(e, r, part, before, RECORD_AFTER, f);
-}
-
+/* There before and behind, with the same bits, or neither. */
 static bool stays_of_part(const struct expect *e, const struct record *r,
                           const struct compare_part *part, struct finding *f)
 {
-    return stays_by(e, r, part, SCRIPT_ASSIGN, f);
-}
+    static const uint32_t stages[] = {RECORD_REDUCED, RECORD_STATE0,
+                                      RECORD_STATE1, RECORD_AFTER};
+    const uint32_t before = look_before(e, part->step, part->q->kind);
+    struct compare_part then = *part;
 
-static bool others_of_part(const struct expect *e, const struct record *r,
-                           const struct compare_part *part, struct finding *f)
-{
-    return stays_by(e, r, part, SCRIPT_SEND, f);
-}
+    then.step = before;
+    for (uint32_t k = 0; before < part->step && k < 4; k++) {
+        const bool is_weight = stages[k] == RECORD_AFTER;
+        const bool shown = is_weight || compare_values(r, stages[k], part) ||
+                           compare_values(r, stages[k], &then);
 
-/* ---- Of every look ------------------------------------------------------- */
-
-static bool
-looks_hold(const struct expect *e, const struct record *r,
-           bool (*of_part)(const struct expect *e, const struct record *r,
-                           const struct compare_part *part, struct finding *f),
-           struct finding *f)
-{
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        if (is_look(e, i) && !compare_parts(e, r, i, i + 1, of_part, f)) {
-            return script_action_tell(e, i, f);
+        if (shown &&
+            (!is_weight || is_other(e, part->step, part->parameter, before)) &&
+            !compare_as_then(e, r, part, stages[k], stages[k], before, f)) {
+            return false;
         }
     }
     return true;
 }
 
-static bool own_holds(const struct expect *e, const struct record *r,
-                      struct finding *f)
-{
-    return looks_hold(e, r, own_of_part, f);
-}
-
-static bool stays_hold(const struct expect *e, const struct record *r,
-                       struct finding *f)
-{
-    return looks_hold(e, r, stays_of_part, f);
-}
-
-static bool sent_holds(const struct expect *e, const struct record *r,
-                       struct finding *f)
-{
-    return looks_hold(e, r, sent_of_part, f);
-}
-
-static bool others_hold(const struct expect *e, const struct record *r,
-                        struct finding *f)
-{
-    return looks_hold(e, r, others_of_part, f);
-}
-
-/* Look i shows a value of p at that stage which a requirement of the verb is
- * about. */
-typedef bool is_about(const struct expect *e, uint32_t i, uint32_t p,
-                      uint32_t stage, uint32_t verb);
-
-static bool given_by(const struct expect *e, uint32_t i, uint32_t p,
-                     uint32_t stage, uint32_t verb)
+static bool is_given(const struct requirement *q, const struct expect *e,
+                     uint32_t i, uint32_t p, uint32_t stage)
 {
     uint32_t by;
     const uint32_t at = given_at(e, i, p, &by);
 
-    return stage == RECORD_AFTER && at < i && action_at(e, at)->verb == verb;
+    return stage == RECORD_AFTER && at < i && script_at(e, at)->verb == q->kind;
 }
 
-static bool stays_beside(const struct expect *e, uint32_t i, uint32_t p,
-                         uint32_t stage, uint32_t verb)
+static bool stays_beside(const struct requirement *q, const struct expect *e,
+                         uint32_t i, uint32_t p, uint32_t stage)
 {
-    const uint32_t before = look_before(e, i, verb);
+    const uint32_t before = look_before(e, i, q->kind);
 
     return before < i && (stage == RECORD_AFTER
                               ? is_other(e, i, p, before)
                               : stage == RECORD_STATE0 &&
                                     e->c->optimizer != FSDP_OPTIMIZER_SGD &&
                                     expect_is_trainable(expect_at(e, i), p));
-}
-
-static bool shows(const struct expect *e, is_about *is, uint32_t verb)
-{
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        for (uint32_t p = 0; is_look(e, i) && p < e->model->n_parameters; p++) {
-            if (e->unit_of_parameter[p] != FSDP_NO_UNIT &&
-                expect_original(e, p) == p && fsdp_numel(e->model, p) > 0 &&
-                (is(e, i, p, RECORD_AFTER, verb) ||
-                 is(e, i, p, RECORD_STATE0, verb))) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bool spoil(const struct expect *e, struct record *r, is_about *is,
-                  uint32_t verb)
-{
-    for (uint32_t k = r->n_ranks; k > 0; k--) {
-        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
-
-        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
-            struct record_tensor *t = &rank->tensor[i];
-
-            if (t->n > 0 && t->data && t->step < e->n_events &&
-                is_look(e, t->step) &&
-                is(e, t->step, t->parameter, t->stage, verb)) {
-                t->data[0] =
-                    t->data[0] < 0.0f || t->data[0] > 0.0f ? -t->data[0] : 1.0f;
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bool own_applies(const struct expect *e)
-{
-    return shows(e, given_by, SCRIPT_ASSIGN);
-}
-
-static bool own_spoil(const struct expect *e, struct record *r)
-{
-    return spoil(e, r, given_by, SCRIPT_ASSIGN);
-}
-
-static bool stays_apply(const struct expect *e)
-{
-    return shows(e, stays_beside, SCRIPT_ASSIGN);
-}
-
-static bool stays_spoil(const struct expect *e, struct record *r)
-{
-    return spoil(e, r, stays_beside, SCRIPT_ASSIGN);
-}
-
-static bool sent_applies(const struct expect *e)
-{
-    return shows(e, given_by, SCRIPT_SEND);
-}
-
-static bool sent_spoil(const struct expect *e, struct record *r)
-{
-    return spoil(e, r, given_by, SCRIPT_SEND);
-}
-
-static bool others_apply(const struct expect *e)
-{
-    return shows(e, stays_beside, SCRIPT_SEND);
-}
-
-static bool others_spoil(const struct expect *e, struct record *r)
-{
-    return spoil(e, r, stays_beside, SCRIPT_SEND);
 }
 
 /* ---- assign.padding-zero ------------------------------------------------- */
@@ -376,10 +211,10 @@ static bool sends(const struct expect *e)
     bool assigns = false;
 
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        if (assigns && action_at(e, i)->verb == SCRIPT_PASS && e->shards > 1) {
+        if (assigns && script_at(e, i)->verb == SCRIPT_PASS && e->shards > 1) {
             return true;
         }
-        assigns = assigns || action_at(e, i)->verb == SCRIPT_ASSIGN;
+        assigns = assigns || script_at(e, i)->verb == SCRIPT_ASSIGN;
     }
     return false;
 }
@@ -390,16 +225,16 @@ const struct requirement assign_requirements[] = {
      .text = "Behind an assign every rank has what it owns of the values that "
              "were given, bit for bit.",
      .needs = "run.shows-every-step",
-     .applies = own_applies,
-     .holds = own_holds,
-     .spoil = own_spoil},
+     .check = &check_looks,
+     .look = {is_given, own_of_part},
+     .kind = SCRIPT_ASSIGN},
     {.id = "assign.states-stay",
      .text = "An assign changes no state, no gradient, and no weight that it "
              "gives no value to.",
      .needs = "run.shows-every-step assign.own-part",
-     .applies = stays_apply,
-     .holds = stays_hold,
-     .spoil = stays_spoil},
+     .check = &check_looks,
+     .look = {stays_beside, stays_of_part},
+     .kind = SCRIPT_ASSIGN},
     {.id = "assign.padding-zero",
      .text = "Padding stays +0 behind an assign: no value that is given lies "
              "in it.",
@@ -416,17 +251,17 @@ const struct requirement assign_requirements[] = {
              "bit for bit.",
      .needs = "run.shows-every-step",
      .claim = "send-values",
-     .applies = sent_applies,
-     .holds = sent_holds,
-     .spoil = sent_spoil},
+     .check = &check_looks,
+     .look = {is_given, own_of_part},
+     .kind = SCRIPT_SEND},
     {.id = "send.others-stay",
      .text = "Sending rank 0's values changes no state, no gradient, and no "
              "weight that it has no value of.",
      .needs = "run.shows-every-step send.own-part",
      .claim = "send-values",
-     .applies = others_apply,
-     .holds = others_hold,
-     .spoil = others_spoil},
+     .check = &check_looks,
+     .look = {stays_beside, stays_of_part},
+     .kind = SCRIPT_SEND},
     {.id = "error.assign-in-pass",
      .text = "An assign between BEGIN and END, or while all is unsharded, is "
              "refused as INVALID.",

@@ -7,7 +7,7 @@
  */
 #include "requirements/control_gathers.h"
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 

@@ -5,16 +5,9 @@
  * is reduced later, and that nothing is which was reduced before.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
-
-#include <math.h>
-
-static const struct script_action *action_at(const struct expect *e, uint32_t i)
-{
-    return e->event[i].action;
-}
 
 /* It says factors of units; one of all that is refused turns none. */
 static bool says_factor(const struct script_action *a)
@@ -33,8 +26,8 @@ static bool turns(const struct script_action *a, uint32_t u)
  * i is in. */
 static bool is_turned(const struct expect *e, uint32_t i, uint32_t u)
 {
-    while (i-- > 0 && action_at(e, i)->verb != SCRIPT_AGAIN) {
-        if (turns(action_at(e, i), u)) {
+    while (i-- > 0 && script_at(e, i)->verb != SCRIPT_AGAIN) {
+        if (turns(script_at(e, i), u)) {
             return true;
         }
     }
@@ -45,83 +38,30 @@ static bool is_turned(const struct expect *e, uint32_t i, uint32_t u)
  * one. */
 static bool shows(const struct expect *e, uint32_t i, uint32_t u)
 {
-    const struct script_action *before = i > 0 ? action_at(e, i - 1) : NULL;
+    const struct script_action *before = i > 0 ? script_at(e, i - 1) : NULL;
 
-    return before && action_at(e, i)->verb == SCRIPT_LOOK &&
+    return before && script_at(e, i)->verb == SCRIPT_LOOK &&
            ((before->verb == SCRIPT_PASS && before->ending == SCRIPT_WHOLE) ||
             says_factor(before)) &&
            is_turned(e, i, u);
 }
 
+static bool is_divided(const struct requirement *q, const struct expect *e,
+                       uint32_t i, uint32_t p, uint32_t stage)
+{
+    (void)q;
+    return stage == RECORD_REDUCED && expect_is_trainable(expect_at(e, i), p) &&
+           shows(e, i, e->unit_of_parameter[p]);
+}
+
 static bool factor_of_part(const struct expect *e, const struct record *r,
                            const struct compare_part *part, struct finding *f)
 {
-    const float *got = compare_values(r, RECORD_REDUCED, part);
-    const float *want = compare_baseline(e, RECORD_REDUCED, part);
-    struct compare_part of = *part;
-
-    of.any_nan = compare_any_nan(e);
-    of.any_zero = e->profile == EXPECT_OWN;
-    return !got || !want || /* script.values knows of which there are none */
-           !shows(e, part->step, part->unit) ||
-           !expect_is_trainable(expect_at(e, part->step), part->parameter) ||
-           compare_equal(e, &of, RECORD_REDUCED, got, want, f);
-}
-
-/* The first look that shows any unit's, or all actions. */
-static uint32_t first_shown(const struct expect *e)
-{
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        for (uint32_t u = 0; u < e->units->n_units; u++) {
-            if (expect_at(e, i)->unit[u].trains && shows(e, i, u)) {
-                return i;
-            }
-        }
-    }
-    return e->n_events;
-}
-
-static bool turns_factors(const struct expect *e)
-{
-    return case_is_script(e->c) && first_shown(e) < e->n_events;
-}
-
-static bool factor_holds(const struct expect *e, const struct record *r,
-                         struct finding *f)
-{
-    for (uint32_t i = first_shown(e); i < e->n_events; i++) {
-        if (action_at(e, i)->verb == SCRIPT_LOOK &&
-            !compare_parts(e, r, i, i + 1, factor_of_part, f)) {
-            return script_action_tell(e, i, f);
-        }
-    }
-    return true;
-}
-
-/* Whether a tensor is of what factor_of_part compares. */
-static bool is_shown(const struct expect *e, const struct record_tensor *t)
-{
-    return t->stage == RECORD_REDUCED && t->n > 0 && t->data &&
-           t->step < e->n_events &&
-           expect_is_trainable(expect_at(e, t->step), t->parameter) &&
-           shows(e, t->step, e->unit_of_parameter[t->parameter]);
-}
-
-static bool factor_spoil(const struct expect *e, struct record *r)
-{
-    for (uint32_t k = r->n_ranks; k > 0; k--) {
-        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
-
-        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
-            float *x = rank->tensor[i].data;
-
-            if (is_shown(e, &rank->tensor[i])) {
-                x[0] = isnan(x[0]) || x[0] == 0.0f ? 1.0f : 0.0f;
-                return true;
-            }
-        }
-    }
-    return false;
+    return !compare_values(r, RECORD_REDUCED, part) || /* script.values knows */
+           !compare_baseline(e, RECORD_REDUCED,
+                             part) || /* where there is none */
+           !script_look_shows(e, part, RECORD_REDUCED) ||
+           compare_as_baseline(e, r, part, RECORD_REDUCED, f);
 }
 
 const struct requirement control_factor_requirements[] = {
@@ -139,9 +79,8 @@ const struct requirement control_factor_requirements[] = {
      .needs = "run.shows-every-step control.unit-sync control.all-reduce "
               "control.partial-sum",
      .profile = PROFILE_BITS,
-     .applies = turns_factors,
-     .holds = factor_holds,
-     .spoil = factor_spoil},
+     .check = &check_looks,
+     .look = {is_divided, factor_of_part}},
     {.id = "error.control-factors",
      .text = "Factors of a unit that are 0, negative or not finite, or by "
              "which a gradient would be multiplied by what is not finite, and "

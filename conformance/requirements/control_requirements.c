@@ -6,24 +6,17 @@
  * oracle's walk.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
-#include <math.h>
-
 /* ---- What the script says ------------------------------------------------ */
-
-static const struct script_action *action_at(const struct expect *e, uint32_t i)
-{
-    return e->event[i].action;
-}
 
 static bool sets(const struct expect *e, uint32_t knob)
 {
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        if (action_at(e, i)->verb == SCRIPT_SET &&
-            action_at(e, i)->knob == knob) {
+        if (script_at(e, i)->verb == SCRIPT_SET &&
+            script_at(e, i)->knob == knob) {
             return true;
         }
     }
@@ -84,7 +77,7 @@ static enum said said_by(const struct expect *e, const struct script_action *a,
 static bool is_on(const struct expect *e, uint32_t i, uint32_t u, uint32_t knob)
 {
     for (uint32_t k = i + 1; k-- > 0;) {
-        const enum said said = said_by(e, action_at(e, k), u, knob, k < i);
+        const enum said said = said_by(e, script_at(e, k), u, knob, k < i);
 
         if (said != SAYS_NOTHING) {
             return said == SAYS_ON;
@@ -131,7 +124,7 @@ static bool counts_hold(const struct expect *e,
 {
     const uint32_t i = (uint32_t)at.step;
 
-    for (uint32_t u = 0; trains(action_at(e, i)) && u < e->units->n_units;
+    for (uint32_t u = 0; trains(script_at(e, i)) && u < e->units->n_units;
          u++) {
         const bool on =
             is_trained(e, i, u) && is_on(e, i, u, FSDP_KNOB_GRADIENT_SYNC) &&
@@ -154,22 +147,22 @@ static bool counts_hold(const struct expect *e,
     return true;
 }
 
-/* The last collective of this kind is of a kind that nobody counts. */
+static bool is_counted(const struct expect *e, uint32_t i,
+                       const struct record_collective *c, uint32_t kind)
+{
+    return trains(script_at(e, i)) && c->kind == kind;
+}
+
+/* The first collective of this kind is of a kind that nobody counts. */
 static bool count_spoil(const struct expect *e, struct record *r, uint32_t kind)
 {
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+    struct record_collective *c =
+        script_find_collective(e, r, is_counted, kind);
 
-    for (uint32_t i = 0; rank && i < rank->n_steps && i < e->n_events; i++) {
-        struct record_sequence *s = &rank->sequence[rank->step_sequence[i]];
-
-        for (uint32_t k = 0; trains(action_at(e, i)) && k < s->n; k++) {
-            if (s->c[k].kind == kind) {
-                s->c[k].kind = FSDP_BARRIER;
-                return true;
-            }
-        }
+    if (c) {
+        c->kind = FSDP_BARRIER;
     }
-    return false;
+    return c != NULL;
 }
 
 static bool sets_sync(const struct expect *e)
@@ -214,7 +207,7 @@ static bool has_partial(const struct expect *e, uint32_t i, uint32_t u)
     bool partial = false;
 
     for (uint32_t k = 0; k <= i; k++) {
-        const struct script_action *a = action_at(e, k);
+        const struct script_action *a = script_at(e, k);
 
         if (trains(a) && is_trained(e, k, u) && backwards_of(e, u) > 0 &&
             is_on(e, k, u, FSDP_KNOB_GRADIENT_SYNC)) {
@@ -231,81 +224,24 @@ static bool has_partial(const struct expect *e, uint32_t i, uint32_t u)
  * has left the gradient there. */
 static bool shows_sum(const struct expect *e, uint32_t i, uint32_t u)
 {
-    return i > 1 && action_at(e, i)->verb == SCRIPT_LOOK &&
-           trains(action_at(e, i - 1)) && has_partial(e, i - 2, u) &&
+    return i > 1 && script_at(e, i)->verb == SCRIPT_LOOK &&
+           trains(script_at(e, i - 1)) && has_partial(e, i - 2, u) &&
            !has_partial(e, i - 1, u) && e->event[i].reduced[u];
+}
+
+static bool is_sum(const struct requirement *q, const struct expect *e,
+                   uint32_t i, uint32_t p, uint32_t stage)
+{
+    (void)q;
+    return stage == RECORD_REDUCED && expect_is_trainable(expect_at(e, i), p) &&
+           shows_sum(e, i, e->unit_of_parameter[p]);
 }
 
 static bool sum_of_part(const struct expect *e, const struct record *r,
                         const struct compare_part *part, struct finding *f)
 {
-    struct compare_part of = *part;
-
-    of.any_nan = compare_any_nan(e);
-    of.any_zero = e->profile == EXPECT_OWN;
-    return !shows_sum(e, part->step, part->unit) ||
-           !expect_is_trainable(expect_at(e, part->step), part->parameter) ||
-           compare_equal(e, &of, RECORD_REDUCED,
-                         compare_values(r, RECORD_REDUCED, part),
-                         compare_baseline(e, RECORD_REDUCED, part), f);
-}
-
-/* The first look that shows a unit's sum, or all actions. */
-static uint32_t first_sum(const struct expect *e)
-{
-    for (uint32_t i = 0; sets_all_reduce(e) && i < e->n_events; i++) {
-        for (uint32_t u = 0; u < e->units->n_units; u++) {
-            if (is_trained(e, i, u) && shows_sum(e, i, u)) {
-                return i;
-            }
-        }
-    }
-    return e->n_events;
-}
-
-static bool sums(const struct expect *e)
-{
-    return sets_all_reduce(e) && first_sum(e) < e->n_events;
-}
-
-static bool sum_holds(const struct expect *e, const struct record *r,
-                      struct finding *f)
-{
-    for (uint32_t i = first_sum(e); i < e->n_events; i++) {
-        if (action_at(e, i)->verb == SCRIPT_LOOK &&
-            !compare_parts(e, r, i, i + 1, sum_of_part, f)) {
-            return script_action_tell(e, i, f);
-        }
-    }
-    return true;
-}
-
-/* Whether a tensor is of what sum_of_part compares. */
-static bool is_sum(const struct expect *e, const struct record_tensor *t)
-{
-    return t->stage == RECORD_REDUCED && t->n > 0 && t->data &&
-           t->step < e->n_events &&
-           expect_is_trainable(expect_at(e, t->step), t->parameter) &&
-           shows_sum(e, t->step, e->unit_of_parameter[t->parameter]);
-}
-
-static bool sum_spoil(const struct expect *e, struct record *r)
-{
-    for (uint32_t k = r->n_ranks; k > 0; k--) {
-        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
-
-        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
-            if (is_sum(e, &rank->tensor[i])) {
-                rank->tensor[i].data[0] =
-                    isnan(rank->tensor[i].data[0]) ||
-                            rank->tensor[i].data[0] == 0.0f
-                        ? 1.0f
-                        : 0.0f;
-                return true;
-            }
-        }
-    }
-    return false;
+    return !script_look_shows(e, part, RECORD_REDUCED) ||
+           compare_as_baseline(e, r, part, RECORD_REDUCED, f);
 }
 
 /* ---- Calls that must be refused ------------------------------------------ */
@@ -352,9 +288,9 @@ const struct requirement control_requirements[] = {
      .needs = "run.shows-every-step control.all-reduce",
      .claim = "partial-replicas",
      .profile = PROFILE_BITS,
-     .applies = sums,
-     .holds = sum_holds,
-     .spoil = sum_spoil},
+     .applies = sets_all_reduce,
+     .check = &check_looks,
+     .look = {is_sum, sum_of_part}},
     {.id = "error.control-in-pass",
      .text = "A knob that is turned between BEGIN and END, or unshard_all and "
              "reshard_all, is refused as INVALID.",

@@ -6,7 +6,7 @@
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * who is asked to be lenient tells which, and who is not refuses them.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 

@@ -6,7 +6,7 @@
  * of rounding has its own name.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "cases/case_precision.h"
 #include "cases/case_script.h"
@@ -388,18 +388,6 @@ static bool overflow_of_part(const struct expect *e, const struct record *r,
     return true;
 }
 
-static bool overflow_holds(const struct expect *e, const struct record *r,
-                           struct finding *f)
-{
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        if (e->event[i].action->verb == SCRIPT_LOOK &&
-            !compare_parts(e, r, i, i + 1, overflow_of_part, f)) {
-            return script_action_tell(e, i, f);
-        }
-    }
-    return true;
-}
-
 static bool overflow_spoil(const struct expect *e, struct record *r)
 {
     (void)e;
@@ -472,7 +460,8 @@ const struct requirement mixed_requirements[] = {
      .level = LEVEL_REDUCE,
      .needs = "run.shows-every-step",
      .applies = overflows,
-     .holds = overflow_holds,
-     .spoil = overflow_spoil},
+     .spoil = overflow_spoil,
+     .check = &check_looks,
+     .look = {.holds = overflow_of_part}},
     {0},
 };

@@ -9,7 +9,7 @@
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include <fsdp/arith/bits.h>
 #include <fsdp/scaler.h>

@@ -2,12 +2,27 @@
 /* script_action.c - see script_action.h. */
 #include "requirements/script_action.h"
 
-#include "judge/compare/compare_checks.h"
+#include "judge/compare/compare.h"
 #include "script/script_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+const struct script_action *script_at(const struct expect *e, uint32_t i)
+{
+    return e->event[i].action;
+}
+
+bool script_does(const struct expect *e, uint32_t verb)
+{
+    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
+        if (script_at(e, i)->verb == verb) {
+            return true;
+        }
+    }
+    return false;
+}
 
 bool script_action_tell(const struct expect *e, uint32_t i, struct finding *f)
 {
@@ -69,62 +84,6 @@ uint32_t script_action_call(const char *name)
     }
     return call;
 }
-
-/* Whether a script makes this call. */
-static bool asks(const struct expect *e, uint32_t call)
-{
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        const struct script_action *a = e->event[i].action;
-
-        if (a->verb == SCRIPT_WRONG && a->call == call) {
-            return true;
-        }
-        for (uint32_t k = 0; k < a->n_inside; k++) {
-            const struct script_inside *in =
-                &e->script.inside[a->first_inside + k];
-
-            if (script_is_wrong(in) && in->call == call) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bool asks_all(const struct requirement *q, const struct expect *e)
-{
-    for (uint32_t i = 0; i < REQUIREMENT_MAX_ANSWERS && q->answers[i].name;
-         i++) {
-        if (!asks(e, script_action_call(q->answers[i].name))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool asked_hold(const struct requirement *q, const struct expect *e,
-                       const struct record *r, struct finding *f)
-{
-    return check_answers.holds(q, e, r, f);
-}
-
-static bool asked_named_hold(const struct requirement *q,
-                             const struct expect *e, const struct record *r,
-                             struct finding *f)
-{
-    return check_answers_named.holds(q, e, r, f);
-}
-
-static bool asked_spoil(const struct requirement *q, const struct expect *e,
-                        struct record *r)
-{
-    return check_answers.spoil(q, e, r);
-}
-
-const struct requirement_check check_asked = {
-    .applies = asks_all, .holds = asked_hold, .spoil = asked_spoil};
-const struct requirement_check check_asked_named = {
-    .applies = asks_all, .holds = asked_named_hold, .spoil = asked_spoil};
 
 /* Whether the values that the state has are all of the parts that rank k owns.
  * False, too, where there is no memory: then the call is refused. */

@@ -8,6 +8,11 @@
 
 #include "judge/requirement.h"
 
+/* Action i of those that are played. */
+const struct script_action *script_at(const struct expect *e, uint32_t i);
+/* Whether one of a script's actions has that verb. */
+bool script_does(const struct expect *e, uint32_t verb);
+
 /* Adds to a finding's words the action i of those that are played, from 0, by
  * its number, from 1, and its text. False, so that a check may return it. */
 bool script_action_tell(const struct expect *e, uint32_t i, struct finding *f);
@@ -22,12 +27,6 @@ bool script_action_shows(const struct expect *e, const struct record *r,
  * none in this script. */
 const struct script_action *script_action_saved(const struct expect *e,
                                                 uint32_t i);
-
-/* check_answers and check_answers_named of scripts that make all of the calls
- * whose `answers` the row wants, at rest or in a pass: of one alone
- * script.answers tells. */
-extern const struct requirement_check check_asked;
-extern const struct requirement_check check_asked_named;
 
 /* The call that must be refused of this name; SCRIPT_N_CALLS: none. */
 uint32_t script_action_call(const char *name);

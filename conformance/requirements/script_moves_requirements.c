@@ -4,7 +4,7 @@
  * what it leaves live: what the oracle says, action by action.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 #include "judge/compare/compare_memory.h"

@@ -5,7 +5,7 @@
  * which plays the same script. A step of such a record is an action.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 

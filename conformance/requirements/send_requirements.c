@@ -5,7 +5,7 @@
  * What every rank has of it then is assign_requirements.c's to ask.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 

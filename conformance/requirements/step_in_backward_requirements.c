@@ -5,35 +5,33 @@
  * of a step behind the pass, and its gradient is no longer there.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
 #include <fsdp/arith/bits.h>
 
-static const struct script_action *action_at(const struct expect *e, uint32_t i)
-{
-    return e->event[i].action;
-}
-
 static bool looks_at(const struct expect *e, uint32_t i)
 {
-    return action_at(e, i)->verb == SCRIPT_LOOK;
+    return script_at(e, i)->verb == SCRIPT_LOOK;
 }
 
 /* A pass that steps what it reduces. */
 static bool steps_early(const struct expect *e, uint32_t i)
 {
-    return e->event[i].steps && action_at(e, i)->verb == SCRIPT_PASS;
+    return e->event[i].steps && script_at(e, i)->verb == SCRIPT_PASS;
 }
 
 /* ---- Values -------------------------------------------------------------- */
 
 /* Whether the last step before look i was made in a pass. */
-static bool is_behind(const struct expect *e, uint32_t i)
+static bool is_behind(const struct requirement *q, const struct expect *e,
+                      uint32_t i, uint32_t p, uint32_t stage)
 {
-    for (uint32_t k = i; k-- > 0;) {
-        const uint32_t verb = action_at(e, k)->verb;
+    (void)q;
+    (void)p;
+    for (uint32_t k = i; stage == RECORD_AFTER && k-- > 0;) {
+        const uint32_t verb = script_at(e, k)->verb;
 
         if (e->event[k].steps || verb == SCRIPT_LOAD || verb == SCRIPT_AGAIN ||
             verb == SCRIPT_ANEW) {
@@ -53,7 +51,7 @@ static uint32_t look_before(const struct expect *e, uint32_t i)
     while (k > 0 && looks_at(e, k - 1)) {
         k--;
     }
-    if (k == 0 || action_at(e, k - 1)->verb != SCRIPT_STEP) {
+    if (k == 0 || script_at(e, k - 1)->verb != SCRIPT_STEP) {
         return i;
     }
     for (k--; k > 0 && looks_at(e, k - 1); k--) {
@@ -62,117 +60,29 @@ static uint32_t look_before(const struct expect *e, uint32_t i)
     return look < i && k > 0 && steps_early(e, k - 1) ? look : i;
 }
 
-static bool same_of_part(const struct expect *e, const struct record *r,
-                         const struct compare_part *part, struct finding *f)
-{
-    struct compare_part of = *part;
-
-    of.any_nan = compare_any_nan(e);
-    of.any_zero = e->profile == EXPECT_OWN;
-    for (uint32_t k = 0; k < compare_n_stages_of(e, part); k++) {
-        if (!compare_equal(e, &of, compare_stages[k],
-                           compare_values(r, compare_stages[k], part),
-                           compare_baseline(e, compare_stages[k], part), f)) {
-            return false;
-        }
-    }
-    return true;
-}
-
+/* A NaN that is not stepped stays one. */
 static bool once_of_part(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f)
 {
-    struct compare_part now = *part;
-    struct compare_part before = *part;
+    const uint32_t before = look_before(e, part->step);
 
-    now.own = true; /* a NaN that is not stepped stays one */
-    before.step = look_before(e, part->step);
-    for (uint32_t k = 0; k < compare_n_stages_of(e, part); k++) {
-        if (!compare_equal(e, &now, compare_stages[k],
-                           compare_values(r, compare_stages[k], part),
-                           compare_values(r, compare_stages[k], &before), f)) {
+    for (uint32_t k = 0;
+         before < part->step && k < compare_n_stages_of(e, part); k++) {
+        if (!compare_as_then(e, r, part, compare_stages[k], compare_stages[k],
+                             before, f)) {
             return false;
         }
     }
     return true;
 }
 
-static bool is_stepped_again(const struct expect *e, uint32_t i)
+static bool is_stepped_again(const struct requirement *q,
+                             const struct expect *e, uint32_t i, uint32_t p,
+                             uint32_t stage)
 {
-    return look_before(e, i) < i;
-}
-
-/* Of every such look. */
-static bool
-looks_hold(const struct expect *e, const struct record *r,
-           bool (*is)(const struct expect *e, uint32_t i),
-           bool (*of_part)(const struct expect *e, const struct record *r,
-                           const struct compare_part *part, struct finding *f),
-           struct finding *f)
-{
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        if (looks_at(e, i) && is(e, i) &&
-            !compare_parts(e, r, i, i + 1, of_part, f)) {
-            return script_action_tell(e, i, f);
-        }
-    }
-    return true;
-}
-
-/* The first such look that shows a weight. */
-static bool spoil_look(const struct expect *e, struct record *r,
-                       bool (*is)(const struct expect *e, uint32_t i))
-{
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        if (looks_at(e, i) && is(e, i) &&
-            compare_spoil_stage(r, RECORD_AFTER, i)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool shows(const struct expect *e,
-                  bool (*is)(const struct expect *e, uint32_t i))
-{
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        if (looks_at(e, i) && is(e, i)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool bits_apply(const struct expect *e)
-{
-    return shows(e, is_behind);
-}
-
-static bool bits_hold(const struct expect *e, const struct record *r,
-                      struct finding *f)
-{
-    return looks_hold(e, r, is_behind, same_of_part, f);
-}
-
-static bool bits_spoil(const struct expect *e, struct record *r)
-{
-    return spoil_look(e, r, is_behind);
-}
-
-static bool once_applies(const struct expect *e)
-{
-    return shows(e, is_stepped_again);
-}
-
-static bool once_holds(const struct expect *e, const struct record *r,
-                       struct finding *f)
-{
-    return looks_hold(e, r, is_stepped_again, once_of_part, f);
-}
-
-static bool once_spoil(const struct expect *e, struct record *r)
-{
-    return spoil_look(e, r, is_stepped_again);
+    (void)q;
+    (void)p;
+    return stage == RECORD_AFTER && look_before(e, i) < i;
 }
 
 /* ---- Memory -------------------------------------------------------------- */
@@ -232,7 +142,7 @@ static bool saves_the_same(const struct expect *e)
     bool steps = false;
 
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        const struct script_action *a = action_at(e, i);
+        const struct script_action *a = script_at(e, i);
 
         steps = steps || a->verb == SCRIPT_BACKWARD_STEP;
         if (steps && a->verb == SCRIPT_WAIT && a->same) {
@@ -254,9 +164,8 @@ const struct requirement step_in_backward_requirements[] = {
      .needs = "run.shows-every-step script.collectives step-in-backward.once "
               "assign.own-part assign.states-stay",
      .profile = PROFILE_BITS,
-     .applies = bits_apply,
-     .holds = bits_hold,
-     .spoil = bits_spoil},
+     .check = &check_looks,
+     .look = {is_behind}},
     /* How many steps the run has made is in no other place. */
     {.id = "step-in-backward.same-files",
      .text = "States that are saved behind passes that were given their steps "
@@ -271,9 +180,8 @@ const struct requirement step_in_backward_requirements[] = {
      .text = "A step behind a pass that was given its step finds no gradient, "
              "and moves nothing.",
      .needs = "run.shows-every-step",
-     .applies = once_applies,
-     .holds = once_holds,
-     .spoil = once_spoil},
+     .check = &check_looks,
+     .look = {is_stepped_again, once_of_part}},
     {.id = "step-in-backward.gradient-peak",
      .text = "Where passes are given their steps no more gradient shards are "
              "live at once than those of one unit, those in flight, and those "

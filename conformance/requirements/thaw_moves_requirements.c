@@ -4,7 +4,7 @@
  * model trains: what of them rests, what is reduced, and when that is refused.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 

@@ -5,7 +5,7 @@
  * the next.
  */
 #include "requirements/families.h"
-#include "requirements/script_action.h"
+#include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
@@ -15,29 +15,14 @@ enum {
     NEVER = -1
 };
 
-static const struct script_action *action_at(const struct expect *e, uint32_t i)
-{
-    return e->event[i].action;
-}
-
 static bool turns(const struct script_action *a)
 {
     return a->verb == SCRIPT_FREEZE || a->verb == SCRIPT_THAW;
 }
 
-static bool does(const struct expect *e, uint32_t verb)
-{
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        if (action_at(e, i)->verb == verb) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool changes(const struct expect *e)
 {
-    return does(e, SCRIPT_FREEZE) || does(e, SCRIPT_THAW);
+    return script_does(e, SCRIPT_FREEZE) || script_does(e, SCRIPT_THAW);
 }
 
 static bool trains(const struct expect *e, uint32_t i, uint32_t p)
@@ -59,7 +44,7 @@ static int64_t since_thaw(const struct expect *e, uint32_t i, uint32_t p)
     int64_t n = NEVER;
 
     for (uint32_t k = 0; k <= i; k++) {
-        const uint32_t verb = action_at(e, k)->verb;
+        const uint32_t verb = script_at(e, k)->verb;
         const bool before =
             k > 0 ? trains(e, k - 1, p) : expect_is_trainable(e, p);
 
@@ -80,7 +65,7 @@ static bool is_loaded(const struct expect *e, uint32_t i, uint32_t p)
     bool loaded = false;
 
     for (uint32_t k = 0; k <= i; k++) {
-        const uint32_t verb = action_at(e, k)->verb;
+        const uint32_t verb = script_at(e, k)->verb;
 
         loaded = verb == SCRIPT_LOAD || (loaded && !ends_life(verb));
         loaded = loaded && (trains(e, k, p) || verb == SCRIPT_LOAD);
@@ -91,12 +76,12 @@ static bool is_loaded(const struct expect *e, uint32_t i, uint32_t p)
 /* Whether p goes on with what it had, in action i, up to the first step behind
  * the first action of this life that froze or thawed another one: later ones
  * depend on how that was stepped. */
-static bool is_other(const struct expect *e, uint32_t i, uint32_t p)
+static bool goes_on(const struct expect *e, uint32_t i, uint32_t p)
 {
     int64_t steps = NEVER;
 
     for (uint32_t k = 0; k <= i; k++) {
-        const struct script_action *a = action_at(e, k);
+        const struct script_action *a = script_at(e, k);
 
         if (ends_life(a->verb)) {
             steps = NEVER;
@@ -116,7 +101,7 @@ static uint32_t frozen_since(const struct expect *e, uint32_t i, uint32_t p)
     uint32_t look = i;
 
     for (uint32_t k = i; k-- > 0 && !trains(e, k, p);) {
-        const uint32_t verb = action_at(e, k)->verb;
+        const uint32_t verb = script_at(e, k)->verb;
 
         if (ends_life(verb) || verb == SCRIPT_LOAD || verb == SCRIPT_ASSIGN ||
             verb == SCRIPT_SEND) {
@@ -128,23 +113,6 @@ static uint32_t frozen_since(const struct expect *e, uint32_t i, uint32_t p)
 }
 
 /* ---- Values -------------------------------------------------------------- */
-
-static bool as_baseline(const struct expect *e, const struct record *r,
-                        const struct compare_part *part, struct finding *f)
-{
-    struct compare_part of = *part;
-
-    of.any_nan = compare_any_nan(e);
-    of.any_zero = e->profile == EXPECT_OWN;
-    for (uint32_t k = 0; k < compare_n_stages(e); k++) {
-        if (!compare_equal(e, &of, compare_stages[k],
-                           compare_values(r, compare_stages[k], part),
-                           compare_baseline(e, compare_stages[k], part), f)) {
-            return false;
-        }
-    }
-    return true;
-}
 
 static bool starts_of_part(const struct expect *e, const struct record *r,
                            const struct compare_part *part, struct finding *f)
@@ -168,129 +136,51 @@ static bool starts_of_part(const struct expect *e, const struct record *r,
     return true;
 }
 
-static bool stepped_of_part(const struct expect *e, const struct record *r,
-                            const struct compare_part *part, struct finding *f)
-{
-    return since_thaw(e, part->step, part->parameter) <= 0 ||
-           as_baseline(e, r, part, f);
-}
-
 static bool kept_of_part(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f)
 {
-    struct compare_part now = *part;
-    struct compare_part earlier = *part;
+    const uint32_t since = frozen_since(e, part->step, part->parameter);
 
-    now.own = true; /* a NaN that is frozen stays one */
-    earlier.step = frozen_since(e, part->step, part->parameter);
-    return earlier.step == part->step ||
-           compare_equal(e, &now, RECORD_AFTER,
-                         compare_values(r, RECORD_AFTER, part),
-                         compare_values(r, RECORD_AFTER, &earlier), f);
+    return since == part->step ||
+           compare_as_then(e, r, part, RECORD_AFTER, RECORD_AFTER, since, f);
 }
 
-static bool loaded_of_part(const struct expect *e, const struct record *r,
-                           const struct compare_part *part, struct finding *f)
+static bool is_start(const struct requirement *q, const struct expect *e,
+                     uint32_t i, uint32_t p, uint32_t stage)
 {
-    return !is_loaded(e, part->step, part->parameter) ||
-           as_baseline(e, r, part, f);
+    (void)q;
+    return stage == RECORD_STATE0 && compare_n_stages(e) > 1 &&
+           since_thaw(e, i, p) == 0;
 }
 
-static bool others_of_part(const struct expect *e, const struct record *r,
-                           const struct compare_part *part, struct finding *f)
+static bool is_stepped(const struct requirement *q, const struct expect *e,
+                       uint32_t i, uint32_t p, uint32_t stage)
 {
-    return !is_other(e, part->step, part->parameter) ||
-           as_baseline(e, r, part, f);
+    (void)q;
+    return stage == RECORD_AFTER && since_thaw(e, i, p) > 0;
 }
 
-/* Of every look. */
-static bool
-looks_hold(const struct expect *e, const struct record *r,
-           bool (*of_part)(const struct expect *e, const struct record *r,
-                           const struct compare_part *part, struct finding *f),
-           struct finding *f)
+static bool is_kept(const struct requirement *q, const struct expect *e,
+                    uint32_t i, uint32_t p, uint32_t stage)
 {
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        if (action_at(e, i)->verb == SCRIPT_LOOK &&
-            !compare_parts(e, r, i, i + 1, of_part, f)) {
-            return script_action_tell(e, i, f);
-        }
-    }
-    return true;
+    (void)q;
+    return stage == RECORD_AFTER && frozen_since(e, i, p) < i;
 }
 
-static bool is_start(const struct expect *e, uint32_t i, uint32_t p)
+static bool is_what_was_loaded(const struct requirement *q,
+                               const struct expect *e, uint32_t i, uint32_t p,
+                               uint32_t stage)
 {
-    return compare_n_stages(e) > 1 && since_thaw(e, i, p) == 0;
+    (void)q;
+    return stage == RECORD_AFTER && is_loaded(e, i, p);
 }
 
-static bool is_stepped(const struct expect *e, uint32_t i, uint32_t p)
+static bool is_other(const struct requirement *q, const struct expect *e,
+                     uint32_t i, uint32_t p, uint32_t stage)
 {
-    return since_thaw(e, i, p) > 0;
+    (void)q;
+    return stage == RECORD_AFTER && goes_on(e, i, p);
 }
-
-static bool is_kept(const struct expect *e, uint32_t i, uint32_t p)
-{
-    return frozen_since(e, i, p) < i;
-}
-
-/* Whether a look shows such a parameter. */
-static bool shows(const struct expect *e,
-                  bool (*is)(const struct expect *e, uint32_t i, uint32_t p))
-{
-    for (uint32_t i = 0; changes(e) && i < e->n_events; i++) {
-        for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-            if (action_at(e, i)->verb == SCRIPT_LOOK && is(e, i, p)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bool spoil_look(const struct expect *e, struct record *r, uint32_t stage,
-                       bool (*is)(const struct expect *e, uint32_t i,
-                                  uint32_t p))
-{
-    for (uint32_t k = r->n_ranks; k > 0; k--) {
-        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
-
-        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
-            struct record_tensor *t = &rank->tensor[i];
-
-            if (t->stage == stage && t->n > 0 && t->data &&
-                t->step < e->n_events &&
-                action_at(e, t->step)->verb == SCRIPT_LOOK &&
-                is(e, t->step, t->parameter)) {
-                t->data[0] =
-                    t->data[0] < 0.0f || t->data[0] > 0.0f ? -t->data[0] : 1.0f;
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-#define LOOKED_AT(name, is, stage)                                           \
-    static bool name##_applies(const struct expect *e)                       \
-    {                                                                        \
-        return shows(e, is);                                                 \
-    }                                                                        \
-    static bool name##_holds(const struct expect *e, const struct record *r, \
-                             struct finding *f)                              \
-    {                                                                        \
-        return looks_hold(e, r, name##_of_part, f);                          \
-    }                                                                        \
-    static bool name##_spoil(const struct expect *e, struct record *r)       \
-    {                                                                        \
-        return spoil_look(e, r, stage, is);                                  \
-    }
-
-LOOKED_AT(starts, is_start, RECORD_STATE0)
-LOOKED_AT(stepped, is_stepped, RECORD_AFTER)
-LOOKED_AT(kept, is_kept, RECORD_AFTER)
-LOOKED_AT(loaded, is_loaded, RECORD_AFTER)
-LOOKED_AT(others, is_other, RECORD_AFTER)
 
 const struct requirement thaw_requirements[] = {
     {.since = "1.1",
@@ -298,15 +188,15 @@ const struct requirement thaw_requirements[] = {
      .level = LEVEL_STEP,
      .needs = "run.shows-every-step thaw.reduces assign.own-part "
               "assign.states-stay",
-     .claim = "thaw"},
+     .claim = "thaw",
+     .applies = changes,
+     .check = &check_looks},
     {.id = "thaw.starts",
      .text = "The states of what is thawed are +0 until its first step, "
              "whatever they were before it was frozen.",
      .general = true,
      .needs = "run.shows-every-step thaw.states-rest",
-     .applies = starts_applies,
-     .holds = starts_holds,
-     .spoil = starts_spoil},
+     .look = {is_start, starts_of_part}},
     {.id = "thaw.stepped",
      .text = "What is thawed is stepped from the next pass on, by betas' "
              "products of the steps that it has taken since.",
@@ -315,24 +205,18 @@ const struct requirement thaw_requirements[] = {
               "thaw.frozen-keeps thaw.others-stay thaw.loaded "
               "mixed.after-frozen-forward",
      .profile = PROFILE_BITS,
-     .applies = stepped_applies,
-     .holds = stepped_holds,
-     .spoil = stepped_spoil},
+     .look = {is_stepped}},
     {.id = "thaw.frozen-keeps",
      .text = "What is frozen keeps its bits until it is thawed: its moments "
              "and its decay move it no more.",
      .general = true,
-     .applies = kept_applies,
-     .holds = kept_holds,
-     .spoil = kept_spoil},
+     .look = {is_kept, kept_of_part}},
     {.id = "thaw.others-stay",
      .text = "What is trained before a parameter is frozen or thawed, and "
              "behind that, goes on with its states and its steps.",
      .general = true,
      .profile = PROFILE_BITS,
-     .applies = others_applies,
-     .holds = others_holds,
-     .spoil = others_spoil},
+     .look = {is_other}},
     /* Of another set, too: states that nobody needs are left where they are. */
     {.id = "thaw.loaded",
      .text = "What is loaded into a life that trains other parameters has the "
@@ -340,8 +224,6 @@ const struct requirement thaw_requirements[] = {
              "that each parameter had taken.",
      .general = true,
      .profile = PROFILE_BITS,
-     .applies = loaded_applies,
-     .holds = loaded_holds,
-     .spoil = loaded_spoil},
+     .look = {is_what_was_loaded}},
     {0},
 };

@@ -192,6 +192,7 @@ struct compare_part {
     /* Where the baseline has a NaN there must be one, whatever its bits
      * (compare_any_nan). */
     bool any_nan;
+    const struct requirement *q; /* whose check this is; NULL: none's */
 };
 /* Where it is, with its parameter and its unit. */
 struct finding finding_at_part(const char *stage, int64_t microbatch,
@@ -205,6 +206,15 @@ bool compare_parts(const struct expect *e, const struct record *r,
                                  const struct compare_part *part,
                                  struct finding *f),
                    struct finding *f);
+
+/* The same for a check of row q, which finds it in the part. */
+bool compare_parts_of(const struct requirement *q, const struct expect *e,
+                      const struct record *r, uint32_t from, uint32_t to,
+                      bool (*check)(const struct expect *e,
+                                    const struct record *r,
+                                    const struct compare_part *part,
+                                    struct finding *f),
+                      struct finding *f);
 
 /* Calls `check` for every whole parameter on every rank and microbatch that is
  * to show it, for steps [from, to): the form of local stages. Ignored and tied
@@ -253,6 +263,21 @@ uint32_t compare_n_stages_of(const struct expect *e,
 bool compare_equal(const struct expect *e, const struct compare_part *part,
                    uint32_t stage, const float *got, const float *want,
                    struct finding *f);
+/* Compares a stage's part with the unsharded run's: as exactly as the case's
+ * arithmetic, and what its script makes, let one. */
+bool compare_as_baseline(const struct expect *e, const struct record *r,
+                         const struct compare_part *part, uint32_t stage,
+                         struct finding *f);
+/* Weights and states, as far as there are any, with the unsharded run's. */
+bool compare_all_as_baseline(const struct expect *e, const struct record *r,
+                             const struct compare_part *part,
+                             struct finding *f);
+/* A stage's part with what the record itself has of it at another stage and
+ * step: a NaN may have stayed one. */
+bool compare_as_then(const struct expect *e, const struct record *r,
+                     const struct compare_part *part, uint32_t stage,
+                     uint32_t stage_then, uint32_t step_then,
+                     struct finding *f);
 /* Whether got is what it is compared with: the same bits, or both are NaN. */
 bool compare_same_or_nan(float got, float want);
 /* The same for element i of the part. */

@@ -65,7 +65,7 @@ static bool each_part_holds(const struct requirement *q, const struct expect *e,
     uint32_t to;
 
     steps_of(q, e, &from, &to);
-    return compare_parts(e, r, from, to, q->part.holds, f);
+    return compare_parts_of(q, e, r, from, to, q->part.holds, f);
 }
 
 static bool each_part_spoil(const struct requirement *q, const struct expect *e,

@@ -44,9 +44,20 @@ bool compare_parts(const struct expect *e, const struct record *r,
                                  struct finding *f),
                    struct finding *f)
 {
+    return compare_parts_of(NULL, e, r, from, to, check, f);
+}
+
+bool compare_parts_of(const struct requirement *q, const struct expect *e,
+                      const struct record *r, uint32_t from, uint32_t to,
+                      bool (*check)(const struct expect *e,
+                                    const struct record *r,
+                                    const struct compare_part *part,
+                                    struct finding *f),
+                      struct finding *f)
+{
     for (uint32_t step = from; step < to; step++) {
         for (uint32_t k = 0; k < e->c->ranks; k++) {
-            struct compare_part part = {.rank = k, .step = step};
+            struct compare_part part = {.rank = k, .step = step, .q = q};
 
             if (!walk_rank_parts(e, r, &part, check, f)) {
                 return false;
@@ -217,6 +228,42 @@ uint32_t compare_n_stages_of(const struct expect *e,
     return expect_is_trainable(expect_at(e, part->step), part->parameter)
                ? compare_n_stages(e)
                : 1;
+}
+
+bool compare_as_baseline(const struct expect *e, const struct record *r,
+                         const struct compare_part *part, uint32_t stage,
+                         struct finding *f)
+{
+    struct compare_part of = *part;
+
+    of.any_nan = part->any_nan || compare_any_nan(e);
+    of.any_zero = e->profile == EXPECT_OWN;
+    return compare_equal(e, &of, stage, compare_values(r, stage, part),
+                         compare_baseline(e, stage, part), f);
+}
+
+bool compare_all_as_baseline(const struct expect *e, const struct record *r,
+                             const struct compare_part *part, struct finding *f)
+{
+    for (uint32_t k = 0; k < compare_n_stages_of(e, part); k++) {
+        if (!compare_as_baseline(e, r, part, compare_stages[k], f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool compare_as_then(const struct expect *e, const struct record *r,
+                     const struct compare_part *part, uint32_t stage,
+                     uint32_t stage_then, uint32_t step_then, struct finding *f)
+{
+    struct compare_part then = *part;
+    struct compare_part own = *part;
+
+    then.step = step_then;
+    own.own = true;
+    return compare_equal(e, &own, stage, compare_values(r, stage, part),
+                         compare_values(r, stage_then, &then), f);
 }
 
 bool compare_same_or_nan(float got, float want)
