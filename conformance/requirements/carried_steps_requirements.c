@@ -197,12 +197,7 @@ static bool sends_what_is_looked_at(const struct carried *x, void *context,
 
 static bool looks(const struct expect *e)
 {
-    bool any = false;
-
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        any = any || e->event[i].action->verb == SCRIPT_LOOK;
-    }
-    return any && is_gathered(e);
+    return script_does(e, SCRIPT_LOOK) && is_gathered(e);
 }
 
 static bool carries_looked_at_holds(const struct expect *e,

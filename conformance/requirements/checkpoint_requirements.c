@@ -32,14 +32,8 @@ static bool as_saved(const struct expect *e, const struct record *r,
                      const struct compare_part *part, uint32_t loaded_stage,
                      uint32_t saved_stage, struct finding *f)
 {
-    struct compare_part saved = *part;
-    struct compare_part own = *part;
-
-    saved.step = part->step - 1;
-    own.own = true;
-    return compare_equal(e, &own, loaded_stage,
-                         compare_values(r, loaded_stage, part),
-                         compare_values(r, saved_stage, &saved), f);
+    return compare_as_then(e, r, part, loaded_stage, saved_stage,
+                           part->step - 1, f);
 }
 
 /*

@@ -11,11 +11,6 @@
 
 #include "judge/compare/compare_checks.h"
 
-static const struct script_action *action_at(const struct expect *e, uint32_t i)
-{
-    return e->event[i].action;
-}
-
 /* ---- Counts ---------------------------------------------------------------
  */
 
@@ -118,67 +113,37 @@ COUNTED(turned, CONTROL_BY_TURNED)
 /* ---- What is live, and what is seen ---------------------------------------
  */
 
-static bool does(const struct expect *e, uint32_t verb)
-{
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        if (action_at(e, i)->verb == verb) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool reshards(const struct expect *e)
 {
-    return does(e, SCRIPT_RESHARD_UNIT) && e->c->prefetch_forward == 0 &&
+    return script_does(e, SCRIPT_RESHARD_UNIT) && e->c->prefetch_forward == 0 &&
            e->c->prefetch_backward == 0 && e->c->reduces_in_flight == 0;
+}
+
+static bool is_reshard(const struct script_action *a)
+{
+    return a->verb == SCRIPT_RESHARD_UNIT;
 }
 
 static bool reshard_of_rank(const struct expect *e,
                             const struct record_rank *rank, uint32_t k,
                             struct finding *f)
 {
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        const uint64_t want = e->event[i].rest[FSDP_PARAM_FULL];
-        uint64_t got;
-
-        if (action_at(e, i)->verb != SCRIPT_RESHARD_UNIT) {
-            continue;
-        }
-        if (!rank->memory.after_step || i >= rank->n_steps) {
-            return finding_text(f, finding_at("memory", i, -1, k),
-                                "memory after this action is not recorded");
-        }
-        got = rank->memory.after_step[i].live[FSDP_PARAM_FULL];
-        if (got != want) {
-            (void)finding_bytes(f, finding_at("unsharded parameter", i, -1, k),
-                                got, want, "live behind this action");
-            return script_action_tell(e, i, f);
-        }
-    }
-    return true;
+    return script_rests(e, rank, k, FSDP_PARAM_FULL, is_reshard, f);
 }
 
 static bool reshard_spoil(const struct expect *e, struct record_rank *rank)
 {
-    for (uint32_t i = 0;
-         rank->memory.after_step && i < e->n_events && i < rank->n_steps; i++) {
-        if (action_at(e, i)->verb == SCRIPT_RESHARD_UNIT) {
-            rank->memory.after_step[i].live[FSDP_PARAM_FULL]++;
-            return true;
-        }
-    }
-    return false;
+    return script_spoil_rest(e, rank, FSDP_PARAM_FULL, is_reshard);
 }
 
 /* An action that unshards a unit in which something is. */
 static bool lends(const struct expect *e, uint32_t i)
 {
-    if (action_at(e, i)->verb != SCRIPT_UNSHARD_UNIT) {
+    if (script_at(e, i)->verb != SCRIPT_UNSHARD_UNIT) {
         return false;
     }
     for (uint32_t p = 0; p < e->model->n_parameters; p++) {
-        if (e->unit_of_parameter[p] == action_at(e, i)->unit &&
+        if (e->unit_of_parameter[p] == script_at(e, i)->unit &&
             fsdp_numel(e->model, p) > 0) {
             return true;
         }
@@ -201,8 +166,8 @@ static bool values_hold(const struct expect *e, const struct record *r,
 {
     for (uint32_t i = 0; i < e->n_events; i++) {
         for (uint32_t k = 0; k < e->c->ranks; k++) {
-            if (action_at(e, i)->verb == SCRIPT_UNSHARD_UNIT &&
-                !script_action_shows(e, r, i, k, action_at(e, i)->unit, f)) {
+            if (script_at(e, i)->verb == SCRIPT_UNSHARD_UNIT &&
+                !script_action_shows(e, r, i, k, script_at(e, i)->unit, f)) {
                 return false;
             }
         }
@@ -251,11 +216,7 @@ const struct requirement control_copy_requirements[] = {
      .text =
          "A unit that is unsharded by hand is gathered once, then; one that "
          "is resharded by hand is gathered by its next window.",
-     .since = "1.1",
-     .must = 1,
-     .level = LEVEL_COMM,
      .needs = "run.shows-every-step",
-     .claim = "unit-controls",
      .applies = by_hand_applies,
      .check = &check_each_step,
      .step = {.holds = by_hand_in_action},

@@ -5,6 +5,9 @@
  */
 #include "requirements/control_gathers.h"
 
+#include "judge/compare/compare.h"
+#include "requirements/script_action.h"
+
 /* One unit, from action to action. */
 struct unit {
     uint32_t u;
@@ -15,11 +18,6 @@ struct unit {
     bool forward, backward; /* it is resharded behind these */
     bool said;              /* of its forward, anything */
 };
-
-static const struct script_action *action_at(const struct expect *e, uint32_t i)
-{
-    return e->event[i].action;
-}
 
 static bool is_pass(const struct script_action *a)
 {
@@ -43,11 +41,6 @@ static struct unit begin(const struct expect *e, uint32_t u)
         .u = u, .forward = !stays_as_sharded(e, u), .backward = true};
 }
 
-static bool is_forward(uint32_t point)
-{
-    return point == FSDP_PRE_FORWARD || point == FSDP_POST_FORWARD;
-}
-
 static bool is_of(const struct expect *e, uint32_t u, uint32_t module)
 {
     return expect_is_of(e, module, u);
@@ -59,7 +52,7 @@ static bool backward_follows(const struct expect *e,
                              uint32_t i)
 {
     for (; i < s->n; i++) {
-        if (!is_forward(s->point[i]) && is_of(e, u, s->module[i])) {
+        if (!compare_is_forward(s->point[i]) && is_of(e, u, s->module[i])) {
             return true;
         }
     }
@@ -74,10 +67,11 @@ static uint32_t gathers(const struct expect *e, const struct fsdp_sequence *s,
     uint32_t end;
 
     for (uint32_t i = 0; i < s->n; i = end) {
-        const bool forward = is_forward(s->point[i]);
+        const bool forward = compare_is_forward(s->point[i]);
         bool has_window = false;
 
-        for (end = i; end < s->n && is_forward(s->point[end]) == forward;
+        for (end = i;
+             end < s->n && compare_is_forward(s->point[end]) == forward;
              end++) {
             has_window = has_window || is_of(e, x->u, s->module[end]);
         }
@@ -162,7 +156,7 @@ static enum control_why take_pass(const struct expect *e,
 static enum control_why take(const struct expect *e, uint32_t i, struct unit *x,
                              uint32_t *n)
 {
-    const struct script_action *a = action_at(e, i);
+    const struct script_action *a = script_at(e, i);
     const bool *stepped = e->event[i].stepped;
     enum control_why why;
 
@@ -220,7 +214,7 @@ enum control_why control_gathers(const struct expect *e, uint32_t i, uint32_t u,
     enum control_why why = CONTROL_BY_USUAL;
 
     for (uint32_t k = 0; k <= i; k++) {
-        const struct script_action *a = action_at(e, k);
+        const struct script_action *a = script_at(e, k);
 
         why = take(e, k, &x, n);
         known = (known && !(is_pass(a) && why == CONTROL_BY_UNKNOWN)) ||
@@ -232,7 +226,7 @@ enum control_why control_gathers(const struct expect *e, uint32_t i, uint32_t u,
 bool control_tells_of_copies(const struct expect *e)
 {
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        const struct script_action *a = action_at(e, i);
+        const struct script_action *a = script_at(e, i);
 
         if (a->verb == SCRIPT_UNSHARD_UNIT || a->verb == SCRIPT_RESHARD_UNIT ||
             (a->verb == SCRIPT_SET &&

@@ -86,11 +86,6 @@ static bool is_on(const struct expect *e, uint32_t i, uint32_t u, uint32_t knob)
     return true;
 }
 
-static bool is_forward(uint32_t point)
-{
-    return point == FSDP_PRE_FORWARD || point == FSDP_POST_FORWARD;
-}
-
 /* Whether unit u has something to train in action i. */
 static bool is_trained(const struct expect *e, uint32_t i, uint32_t u)
 {
@@ -106,7 +101,7 @@ static uint32_t backwards_of(const struct expect *e, uint32_t u)
     bool open = false;
 
     for (uint32_t i = 0; i < s->n; i++) {
-        if (is_forward(s->point[i])) {
+        if (compare_is_forward(s->point[i])) {
             open = false;
         } else if (!open && expect_is_of(e, s->module[i], u)) {
             open = true;

@@ -68,17 +68,13 @@ static bool storage_total_spoil(const struct expect *e,
  * its premises hold: units are resharded after forward, their windows do not
  * overlap, nothing is prefetched, and there is more than one shard.
  */
-static bool is_forward(uint32_t point)
-{
-    return point == FSDP_PRE_FORWARD || point == FSDP_POST_FORWARD;
-}
 
 /* The phase (model.h) that begins at point i: where it ends. */
 static uint32_t phase_end(const struct fsdp_sequence *s, uint32_t i)
 {
-    bool forward = is_forward(s->point[i]);
+    bool forward = compare_is_forward(s->point[i]);
 
-    while (i < s->n && is_forward(s->point[i]) == forward) {
+    while (i < s->n && compare_is_forward(s->point[i]) == forward) {
         i++;
     }
     return i;

@@ -34,10 +34,6 @@ static bool ignores_with_twin(const struct expect *e)
  * engine that goes by modules gathers such a unit not at all, or once for each
  * of them.
  */
-static bool is_forward(uint32_t point)
-{
-    return point == FSDP_PRE_FORWARD || point == FSDP_POST_FORWARD;
-}
 
 /* Phases of a direction in which a module is used that is unit u's, or has a
  * parameter of it. */
@@ -49,10 +45,11 @@ static uint64_t phases(const struct expect *e, uint32_t index, uint32_t u,
     bool in = false;
 
     for (uint32_t i = 0; i < s->n; i++) {
-        if (i > 0 && is_forward(s->point[i]) != is_forward(s->point[i - 1])) {
+        if (i > 0 && compare_is_forward(s->point[i]) !=
+                         compare_is_forward(s->point[i - 1])) {
             in = false;
         }
-        if (!in && is_forward(s->point[i]) == forward &&
+        if (!in && compare_is_forward(s->point[i]) == forward &&
             expect_is_of(e, s->module[i], u)) {
             in = true;
             n++;

@@ -194,13 +194,8 @@ static bool syncs_some(const struct expect *e)
 static bool baseline_of_part(const struct expect *e, const struct record *r,
                              const struct compare_part *part, struct finding *f)
 {
-    struct compare_part own = *part;
-
-    own.any_zero = e->profile == EXPECT_OWN;
     return !e->stepped[part->parameter] ||
-           compare_equal(e, &own, RECORD_REDUCED,
-                         compare_values(r, RECORD_REDUCED, part),
-                         compare_baseline(e, RECORD_REDUCED, part), f);
+           compare_as_baseline(e, r, part, RECORD_REDUCED, f);
 }
 
 /* A step that starts from other weights has its fault earlier. */

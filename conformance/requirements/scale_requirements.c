@@ -134,10 +134,12 @@ static bool is_found(const struct expect *e, const struct record *r, uint32_t i)
     return found;
 }
 
-/* Of all steps that are to be skipped, or of all others. */
-static bool found_holds(const struct expect *e, const struct record *r,
-                        bool skipped, struct finding *f)
+/* Of all steps that are to be skipped, where `kind` is 1, or of all others. */
+static bool found_holds(const struct requirement *q, const struct expect *e,
+                        const struct record *r, struct finding *f)
 {
+    const bool skipped = q->kind != 0;
+
     if (!e->baseline) {
         return finding_missing(f, finding_at("found", -1, -1, -1),
                                "the unsharded run has no record");
@@ -162,8 +164,11 @@ static bool found_holds(const struct expect *e, const struct record *r,
     return true;
 }
 
-static bool found_spoil(const struct expect *e, struct record *r, bool skipped)
+static bool found_spoil(const struct requirement *q, const struct expect *e,
+                        struct record *r)
 {
+    const bool skipped = q->kind != 0;
+
     for (uint32_t i = 0; i < e->n_events; i++) {
         struct record_answer *got =
             found_of(compare_rank_to_spoil(r, r->n_ranks - 1), i);
@@ -180,27 +185,8 @@ static bool found_spoil(const struct expect *e, struct record *r, bool skipped)
     return false;
 }
 
-static bool found_everywhere_holds(const struct expect *e,
-                                   const struct record *r, struct finding *f)
-{
-    return found_holds(e, r, true, f);
-}
-
-static bool found_everywhere_spoil(const struct expect *e, struct record *r)
-{
-    return found_spoil(e, r, true);
-}
-
-static bool finite_goes_on_holds(const struct expect *e, const struct record *r,
-                                 struct finding *f)
-{
-    return found_holds(e, r, false, f);
-}
-
-static bool finite_goes_on_spoil(const struct expect *e, struct record *r)
-{
-    return found_spoil(e, r, false);
-}
+static const struct requirement_check check_found = {.holds = found_holds,
+                                                     .spoil = found_spoil};
 
 /* ---- scale.unscaled-once ------------------------------------------------- */
 
@@ -277,22 +263,16 @@ static bool unscaled_once_spoil(const struct expect *e, struct record *r)
 static bool kept_of_part(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f)
 {
-    struct compare_part earlier = *part;
-    struct compare_part own = *part;
+    const uint32_t then = part->step - 2;
 
-    earlier.step = part->step - 2;
-    own.own = true;
     if (e->event[part->step].reduced[part->unit] &&
         expect_is_trainable(expect_at(e, part->step), part->parameter) &&
-        !compare_equal(e, &own, RECORD_REDUCED,
-                       compare_values(r, RECORD_REDUCED, part),
-                       compare_values(r, RECORD_REDUCED, &earlier), f)) {
+        !compare_as_then(e, r, part, RECORD_REDUCED, RECORD_REDUCED, then, f)) {
         return false;
     }
     for (uint32_t k = 0; k < compare_n_stages_of(e, part); k++) {
-        if (!compare_equal(e, &own, compare_stages[k],
-                           compare_values(r, compare_stages[k], part),
-                           compare_values(r, compare_stages[k], &earlier), f)) {
+        if (!compare_as_then(e, r, part, compare_stages[k], compare_stages[k],
+                             then, f)) {
             return false;
         }
     }
@@ -323,18 +303,6 @@ static bool skip_spoil(const struct expect *e, struct record *r)
 
 /* ---- scale.next-step ----------------------------------------------------- */
 
-static bool as_baseline(const struct expect *e, const struct record *r,
-                        const struct compare_part *part, uint32_t stage,
-                        struct finding *f)
-{
-    struct compare_part of = *part;
-
-    of.any_nan = true;
-    of.any_zero = e->profile == EXPECT_OWN;
-    return compare_equal(e, &of, stage, compare_values(r, stage, part),
-                         compare_baseline(e, stage, part), f);
-}
-
 /* Whether the two runs were alike in front of the step. Where they were not,
  * script.values finds it. */
 static bool was_alike(const struct expect *e, const struct record *r,
@@ -343,17 +311,10 @@ static bool was_alike(const struct expect *e, const struct record *r,
     struct compare_part earlier = *part;
 
     earlier.step = part->step - 2;
-    if (expect_is_trainable(expect_at(e, part->step), part->parameter) &&
-        e->event[earlier.step].reduced[part->unit] &&
-        !as_baseline(e, r, &earlier, RECORD_REDUCED, f)) {
-        return false;
-    }
-    for (uint32_t k = 0; k < compare_n_stages_of(e, part); k++) {
-        if (!as_baseline(e, r, &earlier, compare_stages[k], f)) {
-            return false;
-        }
-    }
-    return true;
+    return (!expect_is_trainable(expect_at(e, part->step), part->parameter) ||
+            !e->event[earlier.step].reduced[part->unit] ||
+            compare_as_baseline(e, r, &earlier, RECORD_REDUCED, f)) &&
+           compare_all_as_baseline(e, r, &earlier, f);
 }
 
 /* From there one step makes the same. */
@@ -362,15 +323,8 @@ static bool next_of_part(const struct expect *e, const struct record *r,
 {
     struct finding ignored = *f;
 
-    if (!was_alike(e, r, part, &ignored)) {
-        return true;
-    }
-    for (uint32_t k = 0; k < compare_n_stages_of(e, part); k++) {
-        if (!as_baseline(e, r, part, compare_stages[k], f)) {
-            return false;
-        }
-    }
-    return true;
+    return !was_alike(e, r, part, &ignored) ||
+           compare_all_as_baseline(e, r, part, f);
 }
 
 /* The first step behind one that was skipped, and looks around it. */
@@ -427,16 +381,15 @@ const struct requirement scale_requirements[] = {
      .text = "If a reduced gradient of any rank is infinite or NaN, every rank "
              "is told so.",
      .needs = "run.shows-every-step",
-     .holds = found_everywhere_holds,
-     .spoil = found_everywhere_spoil},
+     .check = &check_found,
+     .kind = 1},
     {.id = "scale.finite-goes-on",
      .text = "A step of which all gradients are finite is told so on every "
              "rank.",
      .needs = "run.shows-every-step scale.found-everywhere "
               "scale.skip-changes-nothing",
      .profile = PROFILE_BITS,
-     .holds = finite_goes_on_holds,
-     .spoil = finite_goes_on_spoil},
+     .check = &check_found},
     {.id = "scale.unscaled-once",
      .text = "A step, or a clip before it, multiplies gradients by "
              "inverse_scale exactly once.",

@@ -175,19 +175,22 @@ static bool communicates(const struct expect *e)
     return any;
 }
 
+static bool is_told(const struct expect *e, uint32_t i,
+                    const struct record_collective *c, uint32_t of)
+{
+    (void)c;
+    (void)of;
+    return !sends_alone(script_at(e, i));
+}
+
 static bool collectives_spoil(const struct expect *e, struct record *r)
 {
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+    struct record_collective *c = script_find_collective(e, r, is_told, 0);
 
-    for (uint32_t i = 0; rank && i < rank->n_steps && i < e->n_events; i++) {
-        struct record_sequence *s = &rank->sequence[rank->step_sequence[i]];
-
-        if (s->n > 0 && !sends_alone(e->event[i].action)) {
-            s->c[s->n - 1].n++;
-            return true;
-        }
+    if (c) {
+        c->n++;
     }
-    return false;
+    return c != NULL;
 }
 
 /* ---- script.rest, script.peak ------------------------------------------- */

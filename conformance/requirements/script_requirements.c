@@ -68,25 +68,13 @@ static bool trains_deferred(const struct expect *e)
 
 /* ---- script.values ------------------------------------------------------ */
 
-static bool as_baseline(const struct expect *e, const struct record *r,
-                        const struct compare_part *part, uint32_t stage,
-                        struct finding *f)
-{
-    struct compare_part of = *part;
-
-    of.any_nan = compare_any_nan(e);
-    of.any_zero = e->profile == EXPECT_OWN;
-    return compare_equal(e, &of, stage, compare_values(r, stage, part),
-                         compare_baseline(e, stage, part), f);
-}
-
 /* Gradients are there where a reduction has left some of what trains. */
 static bool gradient_of_part(const struct expect *e, const struct record *r,
                              const struct compare_part *part, struct finding *f)
 {
     if (e->event[part->step].reduced[part->unit] &&
         expect_is_trainable(expect_at(e, part->step), part->parameter)) {
-        return as_baseline(e, r, part, RECORD_REDUCED, f);
+        return compare_as_baseline(e, r, part, RECORD_REDUCED, f);
     }
     return !compare_values(r, RECORD_REDUCED, part) ||
            finding_text(f, finding_at("reduced", part->step, -1, part->rank),
@@ -102,11 +90,11 @@ static bool look_of_part(const struct expect *e, const struct record *r,
             : FSDP_OPTIMIZER_SGD; /* no states */
 
     return gradient_of_part(e, r, part, f) &&
-           as_baseline(e, r, part, RECORD_AFTER, f) &&
+           compare_as_baseline(e, r, part, RECORD_AFTER, f) &&
            (optimizer == FSDP_OPTIMIZER_SGD ||
-            as_baseline(e, r, part, RECORD_STATE0, f)) &&
+            compare_as_baseline(e, r, part, RECORD_STATE0, f)) &&
            (optimizer != FSDP_OPTIMIZER_ADAMW ||
-            as_baseline(e, r, part, RECORD_STATE1, f));
+            compare_as_baseline(e, r, part, RECORD_STATE1, f));
 }
 
 /* ---- rank0.same-values --------------------------------------------------- */
@@ -125,110 +113,44 @@ static uint32_t first_look(const struct expect *e)
                : e->n_events;
 }
 
-static bool looks_at_rank0(const struct expect *e)
+static bool is_first(const struct requirement *q, const struct expect *e,
+                     uint32_t i, uint32_t p, uint32_t stage)
 {
-    return is_script(e) && e->script.rank0 && first_look(e) < e->n_events;
+    (void)q;
+    (void)p;
+    return stage == RECORD_AFTER && e->script.rank0 && i == first_look(e);
 }
 
 static bool value_of_part(const struct expect *e, const struct record *r,
                           const struct compare_part *part, struct finding *f)
 {
-    return as_baseline(e, r, part, RECORD_AFTER, f);
-}
-
-static bool rank0_holds(const struct expect *e, const struct record *r,
-                        struct finding *f)
-{
-    const uint32_t i = first_look(e);
-
-    return compare_parts(e, r, i, i + 1, value_of_part, f) ||
-           script_action_tell(e, i, f);
-}
-
-static bool rank0_spoil(const struct expect *e, struct record *r)
-{
-    return compare_spoil_stage(r, RECORD_AFTER, first_look(e));
+    return !script_look_shows(e, part, RECORD_AFTER) ||
+           compare_as_baseline(e, r, part, RECORD_AFTER, f);
 }
 
 /* ---- checkpoint.lenient -------------------------------------------------- */
 
-/* A look right behind a lenient load, of what was rounded or not. */
-static bool shows_lenient(const struct expect *e, uint32_t i, bool rounded)
+/* A look right behind a lenient load, of what was rounded (`kind` is 1) or not.
+ */
+static bool is_lenient(const struct requirement *q, const struct expect *e,
+                       uint32_t i, uint32_t p, uint32_t stage)
 {
-    const struct script_action *a = i > 0 ? e->event[i - 1].action : NULL;
+    const struct script_action *a = i > 0 ? script_at(e, i - 1) : NULL;
     const struct script_action *saved;
 
-    if (!a || a->verb != SCRIPT_LOAD || !a->lenient ||
-        e->event[i].action->verb != SCRIPT_LOOK) {
+    (void)p;
+    if (!a || a->verb != SCRIPT_LOAD || !a->lenient || stage != RECORD_AFTER) {
         return false;
     }
     saved = script_action_saved(e, i - 1);
-    return (saved && saved->dtype != FSDP_DTYPE_NONE) == rounded;
+    return (saved ? saved->dtype != FSDP_DTYPE_NONE : 0) == q->kind;
 }
 
-static bool looks_behind(const struct expect *e, bool rounded)
+static bool lenient_of_part(const struct expect *e, const struct record *r,
+                            const struct compare_part *part, struct finding *f)
 {
-    for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
-        if (shows_lenient(e, i, rounded)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool holds_behind(const struct expect *e, const struct record *r,
-                         bool rounded, struct finding *f)
-{
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        if (shows_lenient(e, i, rounded) &&
-            !compare_parts(e, r, i, i + 1, look_of_part, f)) {
-            return script_action_tell(e, i, f);
-        }
-    }
-    return true;
-}
-
-static bool spoil_behind(const struct expect *e, struct record *r, bool rounded)
-{
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        if (shows_lenient(e, i, rounded) &&
-            compare_spoil_step(r, RECORD_AFTER, i)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool looks_at_lenient(const struct expect *e)
-{
-    return looks_behind(e, false);
-}
-
-static bool lenient_holds(const struct expect *e, const struct record *r,
-                          struct finding *f)
-{
-    return holds_behind(e, r, false, f);
-}
-
-static bool lenient_spoil(const struct expect *e, struct record *r)
-{
-    return spoil_behind(e, r, false);
-}
-
-static bool looks_at_rounded(const struct expect *e)
-{
-    return looks_behind(e, true);
-}
-
-static bool rounded_holds(const struct expect *e, const struct record *r,
-                          struct finding *f)
-{
-    return holds_behind(e, r, true, f);
-}
-
-static bool rounded_spoil(const struct expect *e, struct record *r)
-{
-    return spoil_behind(e, r, true);
+    return !script_look_shows(e, part, RECORD_AFTER) ||
+           look_of_part(e, r, part, f);
 }
 
 static bool summons(uint32_t verb)
@@ -300,12 +222,7 @@ static bool looks(const struct expect *e)
 
 static bool clips(const struct expect *e)
 {
-    for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
-        if (e->event[i].action->verb == SCRIPT_CLIP) {
-            return true;
-        }
-    }
-    return false;
+    return script_does(e, SCRIPT_CLIP);
 }
 
 /* What a rank says of the norm in action i, or NULL. */
@@ -394,9 +311,9 @@ const struct requirement script_requirements[] = {
      .beside_training = true,
      .claim = "save-dtype",
      .profile = PROFILE_BITS,
-     .applies = looks_at_rounded,
-     .holds = rounded_holds,
-     .spoil = rounded_spoil},
+     .check = &check_looks,
+     .look = {is_lenient, lenient_of_part},
+     .kind = 1},
     {.id = "checkpoint.lenient",
      .text = "Behind a lenient load is what the checkpoint has under the "
              "model's names, and all else is as it was, bit for bit.",
@@ -404,9 +321,8 @@ const struct requirement script_requirements[] = {
               "checkpoint.export-rounded",
      .claim = "lenient-load",
      .profile = PROFILE_BITS,
-     .applies = looks_at_lenient,
-     .holds = lenient_holds,
-     .spoil = lenient_spoil},
+     .check = &check_looks,
+     .look = {is_lenient, lenient_of_part}},
     {.id = "deferred.same-curve",
      .text = "A model that began without values, and was given them, has the "
              "losses of the unsharded run, which began with them, bit for bit.",
@@ -423,9 +339,8 @@ const struct requirement script_requirements[] = {
      .level = LEVEL_LAYOUT,
      .needs = "run.shows-every-step",
      .claim = "rank0-initial",
-     .applies = looks_at_rank0,
-     .holds = rank0_holds,
-     .spoil = rank0_spoil},
+     .check = &check_looks,
+     .look = {is_first, value_of_part}},
     {.id = "script.losses",
      .text = "The folded loss of each pass of a script equals the unsharded "
              "run's, bit for bit.",

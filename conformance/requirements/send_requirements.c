@@ -11,12 +11,7 @@
 
 static bool sends(const struct expect *e)
 {
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        if (e->event[i].action->verb == SCRIPT_SEND) {
-            return true;
-        }
-    }
-    return false;
+    return script_does(e, SCRIPT_SEND);
 }
 
 /* ---- send.once ----------------------------------------------------------- */
@@ -88,21 +83,22 @@ static bool sent_once(const struct expect *e, const struct record_sequence *got,
            script_action_tell(e, (uint32_t)at.step, f);
 }
 
+static bool is_sent(const struct expect *e, uint32_t i,
+                    const struct record_collective *c, uint32_t of)
+{
+    (void)c;
+    (void)of;
+    return script_at(e, i)->verb == SCRIPT_SEND;
+}
+
 static bool sent_spoil(const struct expect *e, struct record *r)
 {
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
+    struct record_collective *c = script_find_collective(e, r, is_sent, 0);
 
-    for (uint32_t i = 0; rank && i < rank->n_steps && i < e->n_events; i++) {
-        struct record_sequence *s = &rank->sequence[rank->step_sequence[i]];
-
-        if (e->event[i].action->verb == SCRIPT_SEND && s->n > 0) {
-            for (uint32_t u = 0; u < e->units->n_units; u++) {
-                s->c[0].n += e->unit[u].padded;
-            }
-            return true;
-        }
+    for (uint32_t u = 0; c && u < e->units->n_units; u++) {
+        c->n += e->unit[u].padded;
     }
-    return false;
+    return c != NULL;
 }
 
 const struct requirement send_requirements[] = {

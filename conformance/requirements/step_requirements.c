@@ -19,15 +19,9 @@ static bool weights_untouched_of_part(const struct expect *e,
                                       const struct compare_part *part,
                                       struct finding *f)
 {
-    struct compare_part earlier = *part;
-    struct compare_part own = *part;
-    uint32_t stage = part->step == 0 ? RECORD_INITIAL : RECORD_AFTER;
-
-    earlier.step = part->step == 0 ? 0 : part->step - 1;
-    own.own = true;
-    return compare_equal(e, &own, RECORD_BEFORE,
-                         compare_values(r, RECORD_BEFORE, part),
-                         compare_values(r, stage, &earlier), f);
+    return compare_as_then(e, r, part, RECORD_BEFORE,
+                           part->step == 0 ? RECORD_INITIAL : RECORD_AFTER,
+                           part->step == 0 ? 0 : part->step - 1, f);
 }
 
 /*

@@ -8,11 +8,6 @@
 
 #include "judge/compare/compare_checks.h"
 
-static const struct script_action *action_at(const struct expect *e, uint32_t i)
-{
-    return e->event[i].action;
-}
-
 static bool turns(const struct script_action *a)
 {
     return a->verb == SCRIPT_FREEZE || a->verb == SCRIPT_THAW;
@@ -20,12 +15,7 @@ static bool turns(const struct script_action *a)
 
 static bool changes(const struct expect *e)
 {
-    for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
-        if (turns(action_at(e, i))) {
-            return true;
-        }
-    }
-    return false;
+    return script_does(e, SCRIPT_FREEZE) || script_does(e, SCRIPT_THAW);
 }
 
 /* ---- What is reduced, and rests -------------------------------------------
@@ -61,7 +51,7 @@ static bool reduces_in_action(const struct expect *e,
             const uint32_t n = count_of(got, kinds[k], u);
             const uint32_t want = count_of(&e->event[i].seen, kinds[k], u);
 
-            if (n != want && action_at(e, i)->ending != SCRIPT_CANCELLED) {
+            if (n != want && script_at(e, i)->ending != SCRIPT_CANCELLED) {
                 (void)finding_count(f, at, n, want, "reductions of this unit");
                 return script_action_tell(e, i, f);
             }
@@ -93,27 +83,19 @@ static bool reduces_some(const struct expect *e)
     return false;
 }
 
-static struct record_collective *reduction_to_spoil(struct record *r)
+static bool is_reduction(const struct expect *e, uint32_t i,
+                         const struct record_collective *c, uint32_t of)
 {
-    struct record_rank *rank = compare_rank_to_spoil(r, r->n_ranks - 1);
-
-    for (uint32_t i = 0; rank && i < rank->n_steps; i++) {
-        struct record_sequence *s = &rank->sequence[rank->step_sequence[i]];
-
-        for (uint32_t k = 0; k < s->n; k++) {
-            if (reduces(&s->c[k])) {
-                return &s->c[k];
-            }
-        }
-    }
-    return NULL;
+    (void)e;
+    (void)i;
+    (void)of;
+    return reduces(c);
 }
 
 static bool reduces_spoil(const struct expect *e, struct record *r)
 {
-    struct record_collective *c = reduction_to_spoil(r);
+    struct record_collective *c = script_find_collective(e, r, is_reduction, 0);
 
-    (void)e;
     if (c) {
         c->n++;
     }
@@ -131,38 +113,12 @@ static bool states_of_rank(const struct expect *e,
                            const struct record_rank *rank, uint32_t k,
                            struct finding *f)
 {
-    for (uint32_t i = 0; i < e->n_events; i++) {
-        const uint64_t want =
-            expect_rest_of(expect_at(e, i), k, FSDP_OPTIM, e->event[i].rest);
-        uint64_t got;
-
-        if (!turns(action_at(e, i))) {
-            continue;
-        }
-        if (!rank->memory.after_step || i >= rank->n_steps) {
-            return finding_text(f, finding_at("memory", i, -1, k),
-                                "memory after this action is not recorded");
-        }
-        got = rank->memory.after_step[i].live[FSDP_OPTIM];
-        if (got != want) {
-            (void)finding_bytes(f, finding_at("optimizer state", i, -1, k), got,
-                                want, "live behind this action");
-            return script_action_tell(e, i, f);
-        }
-    }
-    return true;
+    return script_rests(e, rank, k, FSDP_OPTIM, turns, f);
 }
 
 static bool states_spoil(const struct expect *e, struct record_rank *rank)
 {
-    for (uint32_t i = 0;
-         rank->memory.after_step && i < e->n_events && i < rank->n_steps; i++) {
-        if (turns(action_at(e, i))) {
-            rank->memory.after_step[i].live[FSDP_OPTIM] += sizeof(float);
-            return true;
-        }
-    }
-    return false;
+    return script_spoil_rest(e, rank, FSDP_OPTIM, turns);
 }
 
 /* ---- The dtype of the wire ------------------------------------------------
@@ -179,7 +135,7 @@ static bool begins_frozen(const struct expect *e)
         for (uint32_t u = 0; u < e->units->n_units; u++) {
             all = all && now->unit[u].trains;
         }
-        if (action_at(e, i)->verb == SCRIPT_PASS) {
+        if (script_at(e, i)->verb == SCRIPT_PASS) {
             return !all && e->c->precision != CASE_F32 && reduces_some(e);
         }
     }
@@ -208,9 +164,8 @@ static bool dtype_in_action(const struct expect *e,
 
 static bool dtype_spoil(const struct expect *e, struct record *r)
 {
-    struct record_collective *c = reduction_to_spoil(r);
+    struct record_collective *c = script_find_collective(e, r, is_reduction, 0);
 
-    (void)e;
     if (c) {
         c->dtype = FSDP_DTYPE_I32;
     }

@@ -169,6 +169,11 @@ bool compare_case_replicated(const struct expect *e)
     return compare_case_staged(e) && e->replicas > 1;
 }
 
+bool compare_is_forward(uint32_t point)
+{
+    return point == FSDP_PRE_FORWARD || point == FSDP_POST_FORWARD;
+}
+
 uint32_t compare_synced_early(const struct expect *e)
 {
     uint32_t n = 0;

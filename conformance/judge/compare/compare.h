@@ -98,6 +98,8 @@ bool compare_case_freezes(const struct expect *e);
 bool compare_case_resumes(const struct expect *e);
 /* Staged, and on more than one replica. */
 bool compare_case_replicated(const struct expect *e);
+/* Whether a point of a pass is one of a forward. */
+bool compare_is_forward(uint32_t point);
 /* Microbatches of a step that are reduced, but for the last one, which always
  * is. */
 uint32_t compare_synced_early(const struct expect *e);
