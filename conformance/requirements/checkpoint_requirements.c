@@ -9,7 +9,6 @@
 #include "judge/replay/replay.h"
 
 #include <fsdp/arith/bits.h>
-#include <math.h>
 #include <string.h>
 
 static bool shows_load(const struct expect *e)
@@ -162,20 +161,15 @@ static bool frozen_of_part(const struct expect *e, const struct record *r,
                          compare_values(r, RECORD_INITIAL, &first), f);
 }
 
+static bool is_loaded_frozen(const struct expect *e,
+                             const struct record_tensor *t)
+{
+    return t->stage == RECORD_LOADED && !expect_is_trainable(e, t->parameter);
+}
+
 static bool frozen_spoil(const struct expect *e, struct record *r)
 {
-    struct record_rank *rank = compare_rank_to_spoil(r, 0);
-
-    for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
-        struct record_tensor *t = &rank->tensor[i];
-
-        if (t->stage == RECORD_LOADED && t->n > 0 &&
-            !expect_is_trainable(e, t->parameter)) {
-            t->data[0] = NAN;
-            return true;
-        }
-    }
-    return false;
+    return compare_spoil_value(compare_find_tensor(e, r, is_loaded_frozen));
 }
 
 /* A script asks behind each load of what it has saved itself. */

@@ -93,6 +93,8 @@ static bool nothing_exchanged_of_rank(const struct expect *e,
                                       uint32_t k, struct finding *f)
 {
     const struct record_account *const a = &rank->account;
+    const struct record_answer *const got =
+        compare_find_answer(rank, "exchanges");
 
     /* Not of a rank that is alone, or whose engine brings a communicator: there
      * the driver itself shows that the run gets on. */
@@ -100,14 +102,9 @@ static bool nothing_exchanged_of_rank(const struct expect *e,
         return finding_count(f, finding_at("run", -1, -1, k), a->carried.amid,
                              0, "exchanges between two reductions");
     }
-    for (uint32_t i = 0; i < rank->n_answers; i++) {
-        if (strcmp(rank->answer[i].name, "exchanges") == 0) {
-            return finding_count(f, finding_at("run", -1, -1, k),
-                                 (uint32_t)rank->answer[i].status, 0,
-                                 "calls of exchange after shard");
-        }
-    }
-    return true;
+    return !got ||
+           finding_count(f, finding_at("run", -1, -1, k), (uint32_t)got->status,
+                         0, "calls of exchange after shard");
 }
 
 static bool nothing_exchanged_spoil(const struct expect *e,
@@ -219,11 +216,7 @@ static bool dtype_of_collective(const struct expect *e,
                                 uint32_t index, struct finding at,
                                 struct finding *f)
 {
-    const uint32_t want = dtype_of_unit(e, c);
-    const struct compare_wording wording = {
-        "moves", record_dtype_name(c->dtype), record_dtype_name(want)};
-
-    return c->dtype == want || finding_collective(e, f, at, c, index, &wording);
+    return compare_moves(e, c, index, dtype_of_unit(e, c), at, f);
 }
 
 static void dtype_spoil(struct record_collective *c)

@@ -37,16 +37,10 @@ static bool counts_hold(const struct expect *e,
     const uint32_t i = (uint32_t)at.step;
 
     for (uint32_t u = 0; u < e->units->n_units; u++) {
+        const uint32_t n = compare_count_of(got, FSDP_ALL_GATHER, u);
         uint32_t want;
-        uint32_t n = 0;
 
-        if (control_gathers(e, i, u, &want) != cause) {
-            continue;
-        }
-        for (uint32_t k = 0; k < got->n; k++) {
-            n += got->c[k].kind == FSDP_ALL_GATHER && got->c[k].unit == u;
-        }
-        if (n != want) {
+        if (control_gathers(e, i, u, &want) == cause && n != want) {
             at.unit = u;
             (void)finding_count(f, at, n, want, "all-gathers of this unit");
             return script_action_tell(e, i, f);

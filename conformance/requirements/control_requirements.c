@@ -125,11 +125,8 @@ static bool counts_hold(const struct expect *e,
             is_trained(e, i, u) && is_on(e, i, u, FSDP_KNOB_GRADIENT_SYNC) &&
             (kind != FSDP_ALL_REDUCE || is_on(e, i, u, FSDP_KNOB_ALL_REDUCE));
         const uint32_t want = on ? backwards_of(e, u) : 0;
-        uint32_t n = 0;
+        const uint32_t n = compare_count_of(got, kind, u);
 
-        for (uint32_t k = 0; k < got->n; k++) {
-            n += got->c[k].kind == kind && got->c[k].unit == u;
-        }
         if (n != want) {
             at.unit = u;
             (void)finding_count(f, at, n, want,

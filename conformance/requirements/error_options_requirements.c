@@ -77,15 +77,14 @@ static const struct requirement_check check_owed = {.holds = owed_hold,
 static bool names_ties(const struct expect *e, const struct record_rank *rank,
                        uint32_t k, struct finding *f)
 {
+    const struct record_answer *const got =
+        compare_find_answer(rank, "unnamed-tie");
+
     (void)e;
-    for (uint32_t i = 0; i < rank->n_answers; i++) {
-        if (strcmp(rank->answer[i].name, "unnamed-tie") == 0) {
-            return finding_count(f, finding_at("refusal", -1, -1, k), i, 0,
+    return !got || finding_count(f, finding_at("refusal", -1, -1, k),
+                                 (uint64_t)(got - rank->answer), 0,
                                  "a message that does not name both parameters "
                                  "of a tie; got: place among the answers");
-        }
-    }
-    return true;
 }
 
 static bool tied_hold(const struct requirement *q, const struct expect *e,

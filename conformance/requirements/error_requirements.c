@@ -46,11 +46,7 @@ static bool says_why_of_rank(const struct expect *e,
 static bool says_why_spoil(const struct expect *e, struct record_rank *rank)
 {
     (void)e;
-    if (rank->n_answers == 0) {
-        return false;
-    }
-    memcpy(rank->answer[rank->n_answers - 1].name, silent, sizeof(silent));
-    return true;
+    return compare_spoil_name(rank, silent);
 }
 
 /* error.first-stays: what fails first says why; what follows from it does not.
@@ -62,24 +58,16 @@ static bool first_stays_of_rank(const struct expect *e,
                                 struct finding *f)
 {
     (void)e;
-    for (uint32_t i = 0; i < rank->n_answers; i++) {
-        if (strcmp(rank->answer[i].name, lost) == 0) {
-            return finding_text(f, finding_at("answers", -1, -1, k),
-                                "param was refused, and env->error does not "
-                                "say any more what had failed before");
-        }
-    }
-    return true;
+    return !compare_find_answer(rank, lost) ||
+           finding_text(f, finding_at("answers", -1, -1, k),
+                        "param was refused, and env->error does not say any "
+                        "more what had failed before");
 }
 
 static bool first_stays_spoil(const struct expect *e, struct record_rank *rank)
 {
     (void)e;
-    if (rank->n_answers == 0) {
-        return false;
-    }
-    memcpy(rank->answer[rank->n_answers - 1].name, lost, sizeof(lost));
-    return true;
+    return compare_spoil_name(rank, lost);
 }
 
 /* error.struct-sizes: the driver notes what a struct of another size led to. */
@@ -103,14 +91,8 @@ static bool sizes_of_rank(const struct expect *e,
 
 static bool sizes_spoil(const struct expect *e, struct record_rank *rank)
 {
-    static const char older[] = "size-clip-older";
-
     (void)e;
-    if (rank->n_answers == 0) {
-        return false;
-    }
-    memcpy(rank->answer[rank->n_answers - 1].name, older, sizeof(older));
-    return true;
+    return compare_spoil_name(rank, "size-clip-older");
 }
 
 /* In scripts structs that only they have, and saves, as in what resumes. */

@@ -94,21 +94,15 @@ static bool unchanged_holds(const struct expect *e, const struct record *r,
                          unchanged_in_the_end, f);
 }
 
+static bool is_frozen_at_last(const struct expect *e,
+                              const struct record_tensor *t)
+{
+    return t->stage == RECORD_FINAL && !expect_is_trainable(e, t->parameter);
+}
+
 static bool unchanged_spoil(const struct expect *e, struct record *r)
 {
-    struct record_rank *rank = compare_rank_to_spoil(r, 0);
-
-    for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
-        struct record_tensor *t = &rank->tensor[i];
-
-        if (t->stage == RECORD_FINAL && t->n > 0 &&
-            !expect_is_trainable(e, t->parameter)) {
-            t->data[0] =
-                t->data[0] < 0.0f || t->data[0] > 0.0f ? -t->data[0] : 1.0f;
-            return true;
-        }
-    }
-    return false;
+    return compare_spoil_value(compare_find_tensor(e, r, is_frozen_at_last));
 }
 
 /*
@@ -196,11 +190,6 @@ static bool no_state_spoil(const struct expect *e, struct record_rank *rank)
 
 /* ---- What is reduced ---- */
 
-static bool reduces(const struct record_collective *c)
-{
-    return c->kind == FSDP_REDUCE_SCATTER || c->kind == FSDP_ALL_REDUCE;
-}
-
 /* The first reduction of a unit that is mixed, or not, on rank 0. */
 static struct record_collective *
 reduction_to_spoil(const struct expect *e, struct record *r, bool mixed)
@@ -210,7 +199,7 @@ reduction_to_spoil(const struct expect *e, struct record *r, bool mixed)
     for (uint32_t i = 0; s && i < s->n; i++) {
         const uint32_t u = s->c[i].unit;
 
-        if (reduces(&s->c[i]) && u < e->units->n_units &&
+        if (compare_reduces(&s->c[i]) && u < e->units->n_units &&
             (!mixed || e->unit[u].freezes)) {
             return &s->c[i];
         }
@@ -230,7 +219,7 @@ static bool reduce_size_of_collective(const struct expect *e,
     uint64_t want = 0;
 
     (void)index;
-    if (!reduces(c) || c->unit >= e->units->n_units ||
+    if (!compare_reduces(c) || c->unit >= e->units->n_units ||
         !e->unit[c->unit].freezes || !e->unit[c->unit].trains) {
         return true;
     }
@@ -268,7 +257,7 @@ static bool no_reduce_of_collective(const struct expect *e,
 {
     (void)index;
     at.unit = c->unit;
-    return !reduces(c) || c->unit >= e->units->n_units ||
+    return !compare_reduces(c) || c->unit >= e->units->n_units ||
            e->unit[c->unit].trains ||
            finding_count(f, at, 1, 0,
                          "reductions of a unit of which all is frozen");

@@ -46,30 +46,17 @@ static bool finite_holds(const struct expect *e, const struct record *r,
 
 /* One that is compared: a record may have more, as where frozen parameters lie
  * in one piece with trained ones. */
-static struct record_tensor *gradient_to_spoil(const struct expect *e,
-                                               struct record *r)
+static bool is_compared(const struct expect *e, const struct record_tensor *t)
 {
-    for (uint32_t k = r->n_ranks; k > 0; k--) {
-        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
-
-        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
-            struct record_tensor *t = &rank->tensor[i];
-
-            if (t->stage == RECORD_LOCAL_GRADIENT && t->n > 0 && t->data &&
-                t->parameter < e->model->n_parameters &&
-                t->microbatch < e->c->microbatches &&
-                expect_is_trainable(e, t->parameter) &&
-                (e->has_gradient[t->parameter] >> t->microbatch & 1) != 0) {
-                return t;
-            }
-        }
-    }
-    return NULL;
+    return t->stage == RECORD_LOCAL_GRADIENT &&
+           t->microbatch < e->c->microbatches &&
+           expect_is_trainable(e, t->parameter) &&
+           (e->has_gradient[t->parameter] >> t->microbatch & 1) != 0;
 }
 
 static bool finite_spoil(const struct expect *e, struct record *r)
 {
-    struct record_tensor *t = gradient_to_spoil(e, r);
+    struct record_tensor *t = compare_find_tensor(e, r, is_compared);
 
     if (!t) {
         return false;
@@ -280,7 +267,7 @@ static bool bound_holds(const struct expect *e, const struct record *r,
 
 static bool bound_spoil(const struct expect *e, struct record *r)
 {
-    return bounds_spoil_tensor(gradient_to_spoil(e, r));
+    return bounds_spoil_tensor(compare_find_tensor(e, r, is_compared));
 }
 
 const struct requirement gradient_requirements[] = {

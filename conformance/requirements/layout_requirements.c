@@ -107,22 +107,19 @@ static bool whole_rows_of_rank(const struct expect *e,
     return true;
 }
 
+static bool has_rows(const struct expect *e, const struct record_tensor *t)
+{
+    return t->stage == RECORD_INITIAL && row_of(e, t->parameter) > 1;
+}
+
 static bool whole_rows_spoil(const struct expect *e, struct record *r)
 {
-    for (uint32_t k = r->n_ranks; k > 0; k--) {
-        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
+    struct record_tensor *t = compare_find_tensor(e, r, has_rows);
 
-        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
-            struct record_tensor *t = &rank->tensor[i];
-
-            if (t->stage == RECORD_INITIAL && t->n > 0 &&
-                row_of(e, t->parameter) > 1) {
-                t->n--;
-                return true;
-            }
-        }
+    if (t) {
+        t->n--;
     }
-    return false;
+    return t != NULL;
 }
 
 /*

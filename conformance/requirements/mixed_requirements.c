@@ -151,23 +151,13 @@ static bool units_spoil(const struct expect *e, struct record_rank *rank)
 
 /* mixed.gather-dtype, mixed.reduce-dtype: half of the bytes are the point of
  * it, or all of the bits. */
-static bool check_wire(const struct expect *e,
-                       const struct record_collective *c, uint32_t index,
-                       uint32_t want, struct finding at, struct finding *f)
-{
-    const struct compare_wording wording = {
-        "moves", record_dtype_name(c->dtype), record_dtype_name(want)};
-
-    return c->dtype == want || finding_collective(e, f, at, c, index, &wording);
-}
-
 static bool gather_dtype_of_collective(const struct expect *e,
                                        const struct record_collective *c,
                                        uint32_t index, struct finding at,
                                        struct finding *f)
 {
     return c->kind != FSDP_ALL_GATHER || c->unit >= e->units->n_units ||
-           check_wire(e, c, index, e->unit[c->unit].dtype.param, at, f);
+           compare_moves(e, c, index, e->unit[c->unit].dtype.param, at, f);
 }
 
 static void gather_dtype_spoil(struct record_collective *c)

@@ -118,20 +118,14 @@ ROUNDS(scale, REPLAY_SCALES)
 ROUNDS(shard_gradient, REPLAY_KEEPS)
 #undef ROUNDS
 
+/* Of others another says so. */
 static bool reduce_dtype_of_collective(const struct expect *e,
                                        const struct record_collective *c,
                                        uint32_t index, struct finding at,
                                        struct finding *f)
 {
-    const bool reduces =
-        c->kind == FSDP_REDUCE_SCATTER || c->kind == FSDP_ALL_REDUCE;
-    const uint32_t want = reduces && c->unit < e->units->n_units
-                              ? e->unit[c->unit].dtype.reduce
-                              : c->dtype; /* another says so */
-    const struct compare_wording wording = {
-        "moves", record_dtype_name(c->dtype), record_dtype_name(want)};
-
-    return c->dtype == want || finding_collective(e, f, at, c, index, &wording);
+    return !compare_reduces(c) || c->unit >= e->units->n_units ||
+           compare_moves(e, c, index, e->unit[c->unit].dtype.reduce, at, f);
 }
 
 static bool reduces(const struct expect *e)

@@ -66,17 +66,6 @@ static bool gathers_applies(const struct expect *e)
            e->options.keep_root == 0 && !e->units->reshard_after_forward;
 }
 
-static uint64_t count(const struct record_sequence *s, uint32_t kind,
-                      uint32_t u)
-{
-    uint64_t n = 0;
-
-    for (uint32_t i = 0; s && i < s->n; i++) {
-        n += s->c[i].kind == kind && s->c[i].unit == u;
-    }
-    return n;
-}
-
 static bool gathers_in_step(const struct expect *e,
                             const struct record_sequence *sequence,
                             struct finding at, struct finding *f)
@@ -94,18 +83,18 @@ static bool gathers_in_step(const struct expect *e,
         want *= e->c->microbatches;
         want += evaluates ? phases(e, FSDP_SEQUENCE_EVAL, u, true) : 0;
         at.unit = u;
-        if (count(sequence, FSDP_ALL_GATHER, u) != want) {
-            return finding_count(f, at, count(sequence, FSDP_ALL_GATHER, u),
-                                 want,
-                                 "all-gathers of a unit, one for each phase "
-                                 "that uses a parameter of it");
+        if (compare_count_of(sequence, FSDP_ALL_GATHER, u) != want) {
+            return finding_count(
+                f, at, compare_count_of(sequence, FSDP_ALL_GATHER, u), want,
+                "all-gathers of a unit, one for each phase "
+                "that uses a parameter of it");
         }
         want = e->unit[u].trains ? back * synced : 0;
-        if (count(sequence, FSDP_REDUCE_SCATTER, u) != want) {
-            return finding_count(f, at, count(sequence, FSDP_REDUCE_SCATTER, u),
-                                 want,
-                                 "reduce-scatters of a unit that has, or has "
-                                 "not, a trainable parameter");
+        if (compare_count_of(sequence, FSDP_REDUCE_SCATTER, u) != want) {
+            return finding_count(
+                f, at, compare_count_of(sequence, FSDP_REDUCE_SCATTER, u), want,
+                "reduce-scatters of a unit that has, or has "
+                "not, a trainable parameter");
         }
     }
     return true;

@@ -132,9 +132,7 @@ static bool looks_spoil(const struct requirement *q, const struct expect *e,
             if (t->n > 0 && t->data && is_look(e, t->step) &&
                 t->parameter < e->model->n_parameters &&
                 is_about(q, e, t->step, t->parameter, t->stage)) {
-                t->data[0] =
-                    t->data[0] < 0.0f || t->data[0] > 0.0f ? -t->data[0] : 1.0f;
-                return true;
+                return compare_spoil_value(t);
             }
         }
     }

@@ -21,22 +21,6 @@ static bool changes(const struct expect *e)
 /* ---- What is reduced, and rests -------------------------------------------
  */
 
-static bool reduces(const struct record_collective *c)
-{
-    return c->kind == FSDP_REDUCE_SCATTER || c->kind == FSDP_ALL_REDUCE;
-}
-
-static uint32_t count_of(const struct record_sequence *s, uint32_t kind,
-                         uint32_t u)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < s->n; i++) {
-        n += s->c[i].kind == kind && s->c[i].unit == u;
-    }
-    return n;
-}
-
 static bool reduces_in_action(const struct expect *e,
                               const struct record_sequence *got,
                               struct finding at, struct finding *f)
@@ -48,8 +32,9 @@ static bool reduces_in_action(const struct expect *e,
     for (uint32_t u = 0; u < e->units->n_units; u++) {
         at.unit = u;
         for (uint32_t k = 0; k < 2; k++) {
-            const uint32_t n = count_of(got, kinds[k], u);
-            const uint32_t want = count_of(&e->event[i].seen, kinds[k], u);
+            const uint32_t n = compare_count_of(got, kinds[k], u);
+            const uint32_t want =
+                compare_count_of(&e->event[i].seen, kinds[k], u);
 
             if (n != want && script_at(e, i)->ending != SCRIPT_CANCELLED) {
                 (void)finding_count(f, at, n, want, "reductions of this unit");
@@ -61,7 +46,7 @@ static bool reduces_in_action(const struct expect *e,
         const uint32_t u = got->c[k].unit;
 
         at.unit = u;
-        if (reduces(&got->c[k]) && u < e->units->n_units &&
+        if (compare_reduces(&got->c[k]) && u < e->units->n_units &&
             got->c[k].n != now->unit[u].grad_chunk) {
             (void)finding_count(f, at, got->c[k].n, now->unit[u].grad_chunk,
                                 "elements of a reduction, a shard");
@@ -75,7 +60,7 @@ static bool reduces_some(const struct expect *e)
 {
     for (uint32_t i = 0; changes(e) && i < e->n_events; i++) {
         for (uint32_t k = 0; k < e->event[i].seen.n; k++) {
-            if (reduces(&e->event[i].seen.c[k])) {
+            if (compare_reduces(&e->event[i].seen.c[k])) {
                 return true;
             }
         }
@@ -89,7 +74,7 @@ static bool is_reduction(const struct expect *e, uint32_t i,
     (void)e;
     (void)i;
     (void)of;
-    return reduces(c);
+    return compare_reduces(c);
 }
 
 static bool reduces_spoil(const struct expect *e, struct record *r)
@@ -148,14 +133,9 @@ static bool dtype_in_action(const struct expect *e,
 {
     for (uint32_t k = 0; k < got->n; k++) {
         const struct record_collective *c = &got->c[k];
-        const uint32_t want = c->unit < e->units->n_units
-                                  ? e->unit[c->unit].dtype.reduce
-                                  : c->dtype;
-        const struct compare_wording wording = {
-            "moves", record_dtype_name(c->dtype), record_dtype_name(want)};
 
-        if (reduces(c) && c->dtype != want) {
-            (void)finding_collective(e, f, at, c, k, &wording);
+        if (compare_reduces(c) && c->unit < e->units->n_units &&
+            !compare_moves(e, c, k, e->unit[c->unit].dtype.reduce, at, f)) {
             return script_action_tell(e, (uint32_t)at.step, f);
         }
     }

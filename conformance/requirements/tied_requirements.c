@@ -62,25 +62,14 @@ static bool gradient_sum_of_part(const struct expect *e, const struct record *r,
     return !e->shared[part->parameter] || replay_compare_reduced(e, r, part, f);
 }
 
+static bool is_sum(const struct expect *e, const struct record_tensor *t)
+{
+    return t->stage == RECORD_REDUCED && e->shared[t->parameter];
+}
+
 static bool gradient_sum_spoil(const struct expect *e, struct record *r)
 {
-    for (uint32_t k = r->n_ranks; k > 0; k--) {
-        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
-
-        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
-            struct record_tensor *t = &rank->tensor[i];
-
-            if (t->stage == RECORD_REDUCED && t->n > 0 && t->data &&
-                t->parameter < e->model->n_parameters &&
-                e->shared[t->parameter]) {
-                t->data[0] = t->data[0] < 0.0f || t->data[0] > 0.0f
-                                 ? -2.0f * t->data[0]
-                                 : 1.0f;
-                return true;
-            }
-        }
-    }
-    return false;
+    return compare_spoil_value(compare_find_tensor(e, r, is_sum));
 }
 
 /* ---- tied.counted-once -------------------------------------------------- */

@@ -321,6 +321,17 @@ bool compare_answers(const struct expect *e, const struct record *r,
     return all;
 }
 
+bool compare_spoil_name(struct record_rank *rank, const char *name)
+{
+    struct record_answer *last =
+        rank && rank->n_answers > 0 ? &rank->answer[rank->n_answers - 1] : NULL;
+
+    if (last) {
+        (void)snprintf(last->name, sizeof(last->name), "%s", name);
+    }
+    return last != NULL;
+}
+
 bool compare_spoil_answers(struct record *r,
                            const struct compare_answer *answer, uint32_t n)
 {

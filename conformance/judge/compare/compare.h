@@ -171,6 +171,15 @@ bool compare_same_collective(const struct record_collective *a,
 bool compare_as_asked(const struct expect *e,
                       const struct record_collective *got,
                       const struct record_collective *want);
+/* How many collectives of a kind a sequence has of a unit. */
+uint32_t compare_count_of(const struct record_sequence *sequence, uint32_t kind,
+                          uint32_t unit);
+/* Whether a collective reduces gradients. */
+bool compare_reduces(const struct record_collective *c);
+/* Whether it moves that dtype. */
+bool compare_moves(const struct expect *e, const struct record_collective *c,
+                   uint32_t index, uint32_t dtype, struct finding at,
+                   struct finding *f);
 /* What rank 0 communicated in step 0, for spoiling, and the first collective
  * of that; NULL if nothing. */
 struct record_sequence *compare_sequence_to_spoil(struct record *r);
@@ -305,6 +314,14 @@ bool compare_gathered(const struct expect *e, const struct record *r,
                       const struct compare_part *part, uint32_t stage,
                       const float *want, struct finding *f);
 
+/* The first tensor with values, of a parameter, of which `is` is true, on the
+ * last rank that has one; NULL: there is none. */
+struct record_tensor *compare_find_tensor(
+    const struct expect *e, struct record *r,
+    bool (*is)(const struct expect *e, const struct record_tensor *t));
+/* Changes its first value by more than any rounding; a NaN, too. False: it is
+ * NULL. */
+bool compare_spoil_value(struct record_tensor *t);
 /* The first tensor with values of a stage in `step` or later, on the last rank
  * that has one; NULL: there is none. */
 struct record_tensor *compare_tensor_to_spoil(struct record *r, uint32_t stage,
@@ -363,6 +380,8 @@ struct record_answer *compare_find_answer(const struct record_rank *rank,
 bool compare_answers(const struct expect *e, const struct record *r,
                      const struct compare_answer *answer, uint32_t n,
                      struct finding *f);
+/* The last answer that the rank gave goes by this name; false: it gave none. */
+bool compare_spoil_name(struct record_rank *rank, const char *name);
 /* Turns the last rank's first of these answers into INTERNAL. */
 bool compare_spoil_answers(struct record *r,
                            const struct compare_answer *answer, uint32_t n);

@@ -264,16 +264,10 @@ static bool named_hold(const struct requirement *q, const struct expect *e,
 static bool named_spoil(const struct requirement *q, const struct expect *e,
                         struct record *r)
 {
-    static const char unnamed[] = "unnamed-parameter";
-    struct record_rank *const rank = compare_rank_to_spoil(r, r->n_ranks - 1);
-
     (void)q;
     (void)e;
-    if (!rank || rank->n_answers == 0) {
-        return false;
-    }
-    memcpy(rank->answer[rank->n_answers - 1].name, unnamed, sizeof(unnamed));
-    return true;
+    return compare_spoil_name(compare_rank_to_spoil(r, r->n_ranks - 1),
+                              "unnamed-parameter");
 }
 
 const struct requirement_check check_named = {.holds = named_hold,

@@ -244,3 +244,30 @@ bool compare_spoil_kind_count(const struct expect *e, struct record *r,
     }
     return true;
 }
+
+uint32_t compare_count_of(const struct record_sequence *sequence, uint32_t kind,
+                          uint32_t unit)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < sequence->n; i++) {
+        n += sequence->c[i].kind == kind && sequence->c[i].unit == unit;
+    }
+    return n;
+}
+
+bool compare_reduces(const struct record_collective *c)
+{
+    return c->kind == FSDP_REDUCE_SCATTER || c->kind == FSDP_ALL_REDUCE;
+}
+
+bool compare_moves(const struct expect *e, const struct record_collective *c,
+                   uint32_t index, uint32_t dtype, struct finding at,
+                   struct finding *f)
+{
+    const struct compare_wording wording = {
+        "moves", record_dtype_name(c->dtype), record_dtype_name(dtype)};
+
+    return c->dtype == dtype ||
+           finding_collective(e, f, at, c, index, &wording);
+}

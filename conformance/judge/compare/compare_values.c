@@ -383,6 +383,34 @@ bool compare_gathered(const struct expect *e, const struct record *r,
     return holds;
 }
 
+struct record_tensor *compare_find_tensor(
+    const struct expect *e, struct record *r,
+    bool (*is)(const struct expect *e, const struct record_tensor *t))
+{
+    for (uint32_t k = r->n_ranks; k > 0; k--) {
+        struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
+
+        for (uint32_t i = 0; rank && i < rank->n_tensors; i++) {
+            struct record_tensor *t = &rank->tensor[i];
+
+            if (t->n > 0 && t->data && t->parameter < e->model->n_parameters &&
+                is(e, t)) {
+                return t;
+            }
+        }
+    }
+    return NULL;
+}
+
+bool compare_spoil_value(struct record_tensor *t)
+{
+    if (t) {
+        t->data[0] =
+            t->data[0] < 0.0f || t->data[0] > 0.0f ? -2.0f * t->data[0] : 1.0f;
+    }
+    return t != NULL;
+}
+
 struct record_tensor *compare_tensor_to_spoil(struct record *r, uint32_t stage,
                                               uint32_t step)
 {
