@@ -43,7 +43,7 @@ static int cases_of(const struct mutant *m, const struct case_list *all,
             m->shows.factors == (c->factors != CASE_USUAL_FACTORS) &&
             (m->shows.places ||
              m->shows.offload == (c->offload != CASE_NOT_OFFLOADED)) &&
-            m->shows.in(c)) {
+            mutant_is_in(m, c)) {
             out->c[out->n++] = all->c[i];
         }
     }

@@ -79,15 +79,9 @@ static int note_last(struct fsdp_sharded *s, uint32_t p, uint64_t first,
 /* The unit's last shard, behind the last element that there is. */
 static void into_padding(struct fsdp_collective *c)
 {
-    uint64_t numel = 0;
-
-    for (uint32_t p = 0; p < mutant_real.model->n_parameters; p++) {
-        numel +=
-            mutant_unit(p) == c->unit ? fsdp_numel(mutant_real.model, p) : 0;
-    }
     if (c->kind == FSDP_ALL_GATHER && now.brims && mutant_real.shards > 1 &&
         mutant_real.rank % mutant_real.shards == mutant_real.shards - 1 &&
-        c->n * mutant_real.shards > numel) {
+        c->n * mutant_real.shards > mutant_unit_numel(c->unit)) {
         mutant_input(c)[c->n - 1] = 1.0f;
     }
 }
@@ -151,17 +145,6 @@ static bool rewrites(const struct run_case *c)
            c->optimizer == FSDP_OPTIMIZER_ADAMW;
 }
 
-/* Elements that do not divide. */
-static bool keeps(const struct run_case *c)
-{
-    return mutant_plays_sharded(c, "rewrite-kept");
-}
-
-static bool is_refused(const struct run_case *c)
-{
-    return mutant_plays_sharded(c, "rewrite-refused");
-}
-
 const struct mutant assign_mutants[] = {
     {.name = "assign-any-range",
      .text =
@@ -169,20 +152,21 @@ const struct mutant assign_mutants[] = {
          "does nothing, and no error",
      .evidence = "narrow() over what is owned, which is empty",
      .kills = "error.assign-range",
-     .shows = {.in = is_refused},
+     .shows = {.in = mutant_sharded, .script = "rewrite-refused"},
      .calls.assign = any_range},
     {.name = "assign-anytime",
      .text = "an assign in a pass does nothing, and no error",
      .evidence = "summon_full_params between a forward and its backward",
      .kills = "error.assign-in-pass",
-     .shows = {.in = is_refused},
+     .shows = {.in = mutant_sharded, .script = "rewrite-refused"},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(assign), FSDP_ERR_INVALID},
      .when = mutant_is_in_pass},
+    /* Of the script "rewrite-kept" the elements do not divide. */
     {.name = "assign-copy-stale",
      .text = "copies that were kept behind a backward outlive an assign",
      .evidence = "set_reshard_after_backward(False), and a write back",
      .kills = "control.fresh-after-step",
-     .shows = {.in = keeps},
+     .shows = {.in = mutant_sharded, .script = "rewrite-kept"},
      .calls.assign = note_stale,
      .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, .of = FSDP_ALL_GATHER},
      .when = mutant_finds_copies},
@@ -190,13 +174,13 @@ const struct mutant assign_mutants[] = {
      .text = "an assign drops all gradients",
      .evidence = "parameters that are made again, without .grad",
      .kills = "assign.states-stay script.rest",
-     .shows = {.in = keeps},
+     .shows = {.in = mutant_sharded, .script = "rewrite-kept"},
      .calls.assign = drops_gradients},
     {.name = "assign-into-padding",
      .text = "behind an assign the padding of a unit has a value",
      .evidence = "a flat parameter that is copied as long as its shard is",
      .kills = "assign.padding-zero",
-     .shows = {.in = keeps},
+     .shows = {.in = mutant_sharded, .script = "rewrite-kept"},
      .calls.assign = note_last,
      .collective = into_padding,
      .forget = forget},

@@ -66,13 +66,6 @@ int buffers_give_all(struct fsdp_sharded *s, struct buffer_copies *from)
     return buffers_give(s, from, false);
 }
 
-_Thread_local const struct fsdp_env *buffers_env;
-
-void buffers_note_env(struct fsdp_env *env)
-{
-    buffers_env = env;
-}
-
 int buffers_meet(struct fsdp_sharded *s, uint32_t from)
 {
     static _Thread_local void *room;
@@ -83,9 +76,9 @@ int buffers_meet(struct fsdp_sharded *s, uint32_t from)
         return FSDP_ERR_NOMEM;
     }
     FSDP_TRY(buffers_take(s, &buffers_before));
-    FSDP_TRY(buffers_env->exchange(buffers_env->exchange_self,
-                                   buffers_before.data,
-                                   sizeof(buffers_before.data), all));
+    FSDP_TRY(mutant_real.env->exchange(mutant_real.env->exchange_self,
+                                       buffers_before.data,
+                                       sizeof(buffers_before.data), all));
     memcpy(buffers_before.data, all[from % mutant_real.world],
            sizeof(buffers_before.data));
     return buffers_give_all(s, &buffers_before);

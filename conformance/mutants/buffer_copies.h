@@ -20,9 +20,7 @@ struct buffer_copies {
 
 /* Of this rank: what a mutant keeps from one call to the next. */
 extern _Thread_local struct buffer_copies buffers_before;
-extern _Thread_local const struct fsdp_env *buffers_env;
-void buffers_forget(void);                   /* a mutant's `forget` */
-void buffers_note_env(struct fsdp_env *env); /* a mutant's `change_env` */
+void buffers_forget(void); /* a mutant's `forget` */
 
 /* Buffer b as the engine shows it, and how many bytes it has; INTERNAL: more
  * than there is room for. */

@@ -212,7 +212,7 @@ static int buffer_unnamed(struct fsdp_sharded *s, uint32_t b,
     const int status = mutant_real.engine.buffer(s, b, out);
 
     if (status != FSDP_OK) {
-        strcpy(buffers_env->error->message, "there is no such buffer");
+        mutant_say("there is no such buffer");
     }
     return status;
 }
@@ -235,8 +235,7 @@ const struct mutant buffer_mutants[] = {
      .evidence = "DistributedDataParallel's broadcast_buffers",
      .kills = "buffer.writes-stay comm.nothing-exchanged",
      .shows = {.in = trains},
-     .calls.at = buffer_broadcast_unseen,
-     .change_env = buffers_note_env},
+     .calls.at = buffer_broadcast_unseen},
     {.name = "buffer-cancelled",
      .text = "CANCEL takes back what the model wrote to buffers",
      .evidence = "a pass that is undone as a whole",
@@ -290,7 +289,6 @@ const struct mutant buffer_mutants[] = {
      .evidence = "an error without the number",
      .kills = "error.unknown-buffer",
      .shows = {.in = misuses},
-     .calls.buffer = buffer_unnamed,
-     .change_env = buffers_note_env},
+     .calls.buffer = buffer_unnamed},
     {0},
 };

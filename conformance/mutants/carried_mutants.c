@@ -15,11 +15,7 @@ enum {
     KEPT_BYTES = 2048 /* of one: the models are small */
 };
 
-static _Thread_local struct {
-    struct fsdp_comm wrapped;
-    struct fsdp_env below; /* what the recorder was about to wrap */
-    uint32_t sent;         /* all-gathers */
-} my;
+static _Thread_local uint32_t sent; /* all-gathers */
 
 /* What all-gathers brought since the last step, by the unit. */
 struct kept {
@@ -38,24 +34,22 @@ static struct kept *kept_of(uint32_t unit)
     return all && unit < KEPT ? &all[unit] : NULL;
 }
 
-/* The first of a run. */
-static void keep_below(struct fsdp_env *env)
+static void forget(void)
 {
-    memset(&my, 0, sizeof(my));
+    sent = 0;
     if (kept_room) {
         memset(kept_room, 0, KEPT * sizeof(struct kept));
     }
-    my.below = *env;
 }
 
 /* The recorder does not see it, and the world has not counted it. */
 static int send_unseen(const struct fsdp_collective *c)
 {
-    struct world_comm *const world = my.below.comm->self;
+    struct world_comm *const world = mutant_below.comm->self;
     struct world_progress *const p = world->progress;
     const uint32_t kind = atomic_load(&p->last_kind);
     const uint32_t unit = atomic_load(&p->last_unit);
-    const int status = my.below.comm->run(my.below.comm->self, NULL, c);
+    const int status = mutant_carry(NULL, c);
 
     atomic_store(&p->last_kind, kind);
     atomic_store(&p->last_unit, unit);
@@ -83,8 +77,8 @@ static int exchanges_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     float all[WORLD_MAX_RANKS];
 
-    FSDP_TRY(my.below.exchange(my.below.exchange_self, how->lr,
-                               sizeof(*how->lr), all));
+    FSDP_TRY(mutant_below.exchange(mutant_below.exchange_self, how->lr,
+                                   sizeof(*how->lr), all));
     return mutant_real.engine.step(s, how);
 }
 
@@ -94,7 +88,7 @@ static int disagrees_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     float mine[KEPT] = {0}; /* of few ranks; nothing is moved */
     float all[KEPT * KEPT];
-    const struct world_comm *const world = my.below.comm->self;
+    const struct world_comm *const world = mutant_below.comm->self;
     struct fsdp_error *const error = world->rank->error;
     const struct fsdp_error before = *error;
     const struct fsdp_collective c = {.size = sizeof(c),
@@ -113,7 +107,7 @@ static int disagrees_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
 /* As if it had been there. */
 static void count_what_is_not(const struct fsdp_collective *c)
 {
-    struct world_comm *const world = my.below.comm->self;
+    struct world_comm *const world = mutant_below.comm->self;
 
     atomic_fetch_add(&world->progress->n_collectives, 1);
     atomic_store(&world->progress->last_kind, c->kind);
@@ -129,15 +123,16 @@ static int keep_gathered(void *self, struct fsdp_stream *stream,
     struct kept *const k = kept_of(c->unit);
     int status;
 
+    (void)self;
     if (!k || c->kind != FSDP_ALL_GATHER || bytes > KEPT_BYTES) {
-        return my.below.comm->run(self, stream, c);
+        return mutant_carry(stream, c);
     }
     if (k->there) {
         memcpy(c->out, k->value, bytes);
         count_what_is_not(c);
         return FSDP_OK;
     }
-    status = my.below.comm->run(self, stream, c);
+    status = mutant_carry(stream, c);
     if (status == FSDP_OK) {
         memcpy(k->value, c->out, bytes);
         k->there = true;
@@ -145,28 +140,20 @@ static int keep_gathered(void *self, struct fsdp_stream *stream,
     return status;
 }
 
-static void keep_gathered_below(struct fsdp_env *env)
-{
-    keep_below(env);
-    my.wrapped = *env->comm;
-    my.wrapped.run = keep_gathered;
-    env->comm = &my.wrapped;
-}
-
-static int forgets_kept(struct fsdp_sharded *s, struct fsdp_step *how)
+static void forgets_kept(void)
 {
     struct kept *k;
 
     for (uint32_t i = 0; (k = kept_of(i)) != NULL; i++) {
         k->there = false;
     }
-    return mutant_real.engine.step(s, how);
 }
 
 /* The first all-gather of a unit since a step is a right one, and is kept; what
- * is sent in later ones, which bring the same, is nobody's business. */
+ * is sent in later ones, which bring the same, is nobody's business: zeros, or
+ * what was sent before the step (`of` is 1). */
 static int send_for_show(void *self, struct fsdp_stream *stream,
-                         const struct fsdp_collective *c, bool stale)
+                         const struct fsdp_collective *c)
 {
     const uint64_t bytes = c->n * fsdp_dtype_bytes(c->dtype);
     unsigned char show[KEPT_BYTES] = {0};
@@ -174,51 +161,26 @@ static int send_for_show(void *self, struct fsdp_stream *stream,
     struct kept *const k = kept_of(c->unit);
     int status;
 
+    (void)self;
     if (!k || c->kind != FSDP_ALL_GATHER ||
         bytes * mutant_real.shards > KEPT_BYTES) {
-        return my.below.comm->run(self, stream, c);
+        return mutant_carry(stream, c);
     }
     if (!k->there) {
         memcpy(k->older, k->sent, sizeof(k->older));
         memcpy(k->sent, c->in, bytes);
-        status = my.below.comm->run(self, stream, c);
+        status = mutant_carry(stream, c);
         memcpy(k->value, c->out, bytes * mutant_real.shards);
         k->there = status == FSDP_OK;
         return status;
     }
-    if (stale) {
+    if (mutant_of() != 0) {
         memcpy(show, k->older, bytes);
     }
     other.in = show;
-    FSDP_TRY(my.below.comm->run(self, stream, &other));
+    FSDP_TRY(mutant_carry(stream, &other));
     memcpy(c->out, k->value, bytes * mutant_real.shards);
     return FSDP_OK;
-}
-
-static int send_zeros(void *self, struct fsdp_stream *stream,
-                      const struct fsdp_collective *c)
-{
-    return send_for_show(self, stream, c, false);
-}
-
-static int send_stale(void *self, struct fsdp_stream *stream,
-                      const struct fsdp_collective *c)
-{
-    return send_for_show(self, stream, c, true);
-}
-
-static void send_zeros_below(struct fsdp_env *env)
-{
-    keep_below(env);
-    my.wrapped = *env->comm;
-    my.wrapped.run = send_zeros;
-    env->comm = &my.wrapped;
-}
-
-static void send_stale_below(struct fsdp_env *env)
-{
-    send_zeros_below(env);
-    my.wrapped.run = send_stale;
 }
 
 /* Twice of it is exact, and so is half of what comes back. */
@@ -230,25 +192,20 @@ static int send_twice(void *self, struct fsdp_stream *stream,
     struct fsdp_collective other = *c;
     float *const back = c->out;
 
+    (void)self;
     if (c->kind != FSDP_REDUCE_SCATTER || c->dtype != FSDP_DTYPE_F32 ||
         n * sizeof(float) > sizeof(twice)) {
-        return my.below.comm->run(self, stream, c);
+        return mutant_carry(stream, c);
     }
     for (uint64_t i = 0; i < n; i++) {
         twice[i] = 2.0f * ((const float *)c->in)[i];
     }
     other.in = twice;
-    FSDP_TRY(my.below.comm->run(self, stream, &other));
+    FSDP_TRY(mutant_carry(stream, &other));
     for (uint64_t i = 0; i < c->n; i++) {
         back[i] *= 0.5f;
     }
     return FSDP_OK;
-}
-
-static void send_twice_below(struct fsdp_env *env)
-{
-    send_zeros_below(env);
-    my.wrapped.run = send_twice;
 }
 
 /* Each other all-gather goes over the whole world, where that is the same
@@ -258,18 +215,11 @@ static int widen_some(void *self, struct fsdp_stream *stream,
 {
     struct fsdp_collective wide = *c;
 
-    if (c->kind == FSDP_ALL_GATHER && my.sent++ % 2 == 1) {
+    (void)self;
+    if (c->kind == FSDP_ALL_GATHER && sent++ % 2 == 1) {
         wide.dim = FSDP_DIM_WORLD;
     }
-    return my.below.comm->run(self, stream, &wide);
-}
-
-static void widen_some_below(struct fsdp_env *env)
-{
-    keep_below(env);
-    my.wrapped = *env->comm;
-    my.wrapped.run = widen_some;
-    env->comm = &my.wrapped;
+    return mutant_carry(stream, &wide);
 }
 
 #define UNSEEN                  \
@@ -281,7 +231,8 @@ const struct mutant carried_mutants[] = {
      .text = "some all-gathers go over another dimension than is recorded",
      .evidence = "design: who sends to whom is told by the recorder alone",
      UNSEEN,
-     .below = widen_some_below},
+     .carried = widen_some,
+     .forget = forget},
     {.name = "carried-gradients-twice",
      .text = "twice the gradients are sent, and half of what comes back is "
              "taken",
@@ -289,34 +240,35 @@ const struct mutant carried_mutants[] = {
                  "recorded",
      .kills = "comm.carries-gradients",
      .shows = {.in = mutant_plain, .n_cases = 1, .isolated = true},
-     .below = send_twice_below},
+     .carried = send_twice},
     {.name = "carried-mismatch",
      .text = "in each step ranks disagree in a call that is not recorded",
      .evidence = "design: who disagrees is told what the others have said",
      UNSEEN,
-     .below = keep_below,
      .calls.step = disagrees_unseen},
     {.name = "carried-nothing",
      .text =
          "the all-gathers of the backward are recorded, and nothing is sent",
      .evidence = "design: a kept copy that looks as if it were gathered",
      UNSEEN,
-     .below = keep_gathered_below,
-     .calls.step = forgets_kept},
+     .carried = keep_gathered,
+     .forget = forget,
+     .before_step = forgets_kept},
     {.name = "carried-stale",
      .text = "the all-gathers of the backward send the shards of the step "
              "before, over a model that is kept",
      .evidence = "design: a kept copy that looks as if it were gathered",
      .kills = "comm.carries-shards",
      .shows = {.in = mutant_plain, .n_cases = 1, .isolated = true},
-     .below = send_stale_below,
-     .calls.step = forgets_kept},
+     .fault = {.of = 1},
+     .carried = send_for_show,
+     .forget = forget,
+     .before_step = forgets_kept},
     {.name = "carried-unseen",
      .text = "each step gathers something that is not recorded",
      .evidence = "design: the world's communicator is there before it is "
                  "wrapped",
      UNSEEN,
-     .below = keep_below,
      .calls.step = gathers_unseen},
     {.name = "carried-unseen-exchange",
      .text =
@@ -324,7 +276,6 @@ const struct mutant carried_mutants[] = {
      .evidence = "design: exchange is there before it is counted",
      .kills = "comm.as-carried comm.nothing-exchanged",
      .shows = {.in = mutant_plain, .n_cases = 1, .isolated = true},
-     .below = keep_below,
      .calls.step = exchanges_unseen},
     {.name = "carried-zeros",
      .text = "the all-gathers of the backward send zeros, over a model that is "
@@ -332,7 +283,8 @@ const struct mutant carried_mutants[] = {
      .evidence = "design: a kept copy that looks as if it were gathered",
      .kills = "comm.carries-shards",
      .shows = {.in = mutant_plain, .n_cases = 1, .isolated = true},
-     .below = send_zeros_below,
-     .calls.step = forgets_kept},
+     .carried = send_for_show,
+     .forget = forget,
+     .before_step = forgets_kept},
     {0},
 };

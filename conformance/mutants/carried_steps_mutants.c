@@ -19,11 +19,6 @@ enum {
     TURNS = 4,    /* files of a unit: who reads may be one gather behind */
 };
 
-static _Thread_local struct {
-    struct fsdp_comm wrapped;
-    struct fsdp_env below; /* what the recorder was about to wrap */
-} my;
-
 struct kept {
     unsigned char sent[BYTES], value[BYTES];
     uint32_t gathers, step;
@@ -39,18 +34,11 @@ static struct kept *kept_of(uint32_t unit)
     return all && unit < UNITS ? &all[unit] : NULL;
 }
 
-static void wrap_below(struct fsdp_env *env,
-                       int (*run)(void *self, struct fsdp_stream *stream,
-                                  const struct fsdp_collective *c))
+static void forget(void)
 {
-    memset(&my, 0, sizeof(my));
     if (kept_room) {
         memset(kept_room, 0, UNITS * sizeof(struct kept));
     }
-    my.below = *env;
-    my.wrapped = *env->comm;
-    my.wrapped.run = run;
-    env->comm = &my.wrapped;
 }
 
 static bool is_small_gather(const struct fsdp_collective *c)
@@ -110,30 +98,26 @@ static int send_what_was(void *self, struct fsdp_stream *stream,
     const uint64_t bytes = c->n * fsdp_dtype_bytes(c->dtype);
     uint32_t turn;
 
+    (void)self;
     if (!k || !is_small_gather(c)) {
-        return my.below.comm->run(self, stream, c);
+        return mutant_carry(stream, c);
     }
     turn = k->gathers++ % TURNS;
     if (mutant_now.steps < HONEST) {
         memcpy(k->sent, c->in, bytes);
-        return my.below.comm->run(self, stream, c);
+        return mutant_carry(stream, c);
     }
     FSDP_TRY(tell(c, turn, bytes));
     other.in = k->sent;
-    FSDP_TRY(my.below.comm->run(self, stream, &other));
+    FSDP_TRY(mutant_carry(stream, &other));
     for (uint32_t i = 0; i < mutant_real.shards; i++) {
         FSDP_TRY(hear(c, turn, i, bytes, (unsigned char *)c->out + i * bytes));
     }
     return FSDP_OK;
 }
 
-static void send_what_was_below(struct fsdp_env *env)
-{
-    wrap_below(env, send_what_was);
-}
-
 /* The world is sent what is for show. What files bring is folded by rank. */
-static int reduce_by_files(void *self, struct fsdp_stream *stream,
+static int reduce_by_files(struct fsdp_stream *stream,
                            const struct fsdp_collective *c, struct kept *k,
                            const void *show)
 {
@@ -145,7 +129,7 @@ static int reduce_by_files(void *self, struct fsdp_stream *stream,
 
     FSDP_TRY(tell(c, turn, n * sizeof(float)));
     other.in = show;
-    FSDP_TRY(my.below.comm->run(self, stream, &other));
+    FSDP_TRY(mutant_carry(stream, &other));
     for (uint32_t i = 0; i < mutant_real.shards; i++) {
         FSDP_TRY(hear(c, turn, i, n * sizeof(float), all));
         for (uint64_t j = 0; j < c->n; j++) {
@@ -169,19 +153,15 @@ static int reduce_what_was(void *self, struct fsdp_stream *stream,
 {
     struct kept *const k = kept_of(c->unit);
 
+    (void)self;
     if (!k || !is_small_reduction(c)) {
-        return my.below.comm->run(self, stream, c);
+        return mutant_carry(stream, c);
     }
     if (mutant_now.steps < HONEST) {
         memcpy(k->sent, c->in, c->n * mutant_real.shards * sizeof(float));
-        return my.below.comm->run(self, stream, c);
+        return mutant_carry(stream, c);
     }
-    return reduce_by_files(self, stream, c, k, k->sent);
-}
-
-static void reduce_what_was_below(struct fsdp_env *env)
-{
-    wrap_below(env, reduce_what_was);
+    return reduce_by_files(stream, c, k, k->sent);
 }
 
 /* ---- Kept ---------------------------------------------------------------- */
@@ -197,74 +177,50 @@ static int send_zeros_later(void *self, struct fsdp_stream *stream,
     const uint64_t bytes =
         c->n * mutant_real.shards * fsdp_dtype_bytes(c->dtype);
 
+    (void)self;
     if (!k || !is_small_gather(c)) {
-        return my.below.comm->run(self, stream, c);
+        return mutant_carry(stream, c);
     }
     if (!k->there || k->step != mutant_now.steps || k->step < HONEST) {
-        FSDP_TRY(my.below.comm->run(self, stream, c));
+        FSDP_TRY(mutant_carry(stream, c));
         memcpy(k->value, c->out, bytes);
         k->there = true;
         k->step = mutant_now.steps;
         return FSDP_OK;
     }
     other.in = zeros;
-    FSDP_TRY(my.below.comm->run(self, stream, &other));
+    FSDP_TRY(mutant_carry(stream, &other));
     memcpy(c->out, k->value, bytes);
     return FSDP_OK;
-}
-
-static void send_zeros_later_below(struct fsdp_env *env)
-{
-    wrap_below(env, send_zeros_later);
 }
 
 /* ---- Twice, and half of it ----------------------------------------------- */
 
 /* Twice of what is finite and ordinary is exact, and so is half of that. */
 static int send_twice(void *self, struct fsdp_stream *stream,
-                      const struct fsdp_collective *c, uint32_t kind)
+                      const struct fsdp_collective *c)
 {
+    const uint32_t kind = (uint32_t)mutant_of();
     const uint64_t n =
         c->n * (kind == FSDP_ALL_GATHER ? mutant_real.shards : 1);
     float twice[BYTES / sizeof(float)];
     struct fsdp_collective other = *c;
     float *const back = c->out;
 
+    (void)self;
     if (c->kind != kind || c->dtype != FSDP_DTYPE_F32 ||
         n > sizeof(twice) / sizeof(*twice)) {
-        return my.below.comm->run(self, stream, c);
+        return mutant_carry(stream, c);
     }
     for (uint64_t i = 0; i < c->n; i++) {
         twice[i] = 2.0f * ((const float *)c->in)[i];
     }
     other.in = twice;
-    FSDP_TRY(my.below.comm->run(self, stream, &other));
+    FSDP_TRY(mutant_carry(stream, &other));
     for (uint64_t i = 0; i < n; i++) {
         back[i] *= 0.5f;
     }
     return FSDP_OK;
-}
-
-static int gather_twice(void *self, struct fsdp_stream *stream,
-                        const struct fsdp_collective *c)
-{
-    return send_twice(self, stream, c, FSDP_ALL_GATHER);
-}
-
-static int reduce_twice(void *self, struct fsdp_stream *stream,
-                        const struct fsdp_collective *c)
-{
-    return send_twice(self, stream, c, FSDP_ALL_REDUCE);
-}
-
-static void gather_twice_below(struct fsdp_env *env)
-{
-    wrap_below(env, gather_twice);
-}
-
-static void reduce_twice_below(struct fsdp_env *env)
-{
-    wrap_below(env, reduce_twice);
 }
 
 /* ---- For show, in passes of which nothing is recorded -------------------- */
@@ -279,43 +235,22 @@ static void turn_signs(float *x, uint64_t n)
 /* After some steps what is gathered has the other sign, and so has what is made
  * of that. */
 static int turn_gathered(void *self, struct fsdp_stream *stream,
-                         const struct fsdp_collective *c, uint32_t after)
+                         const struct fsdp_collective *c)
 {
     float turned[BYTES / sizeof(float)];
     struct fsdp_collective other = *c;
 
+    (void)self;
     if (!is_small_gather(c) || c->dtype != FSDP_DTYPE_F32 ||
-        mutant_now.steps < after) {
-        return my.below.comm->run(self, stream, c);
+        mutant_now.steps < mutant_of()) {
+        return mutant_carry(stream, c);
     }
     memcpy(turned, c->in, c->n * sizeof(*turned));
     turn_signs(turned, c->n);
     other.in = turned;
-    FSDP_TRY(my.below.comm->run(self, stream, &other));
+    FSDP_TRY(mutant_carry(stream, &other));
     turn_signs(c->out, c->n * mutant_real.shards);
     return FSDP_OK;
-}
-
-static int turn_later(void *self, struct fsdp_stream *stream,
-                      const struct fsdp_collective *c)
-{
-    return turn_gathered(self, stream, c, HONEST);
-}
-
-static int turn_late(void *self, struct fsdp_stream *stream,
-                     const struct fsdp_collective *c)
-{
-    return turn_gathered(self, stream, c, LATE);
-}
-
-static void turn_later_below(struct fsdp_env *env)
-{
-    wrap_below(env, turn_later);
-}
-
-static void turn_late_below(struct fsdp_env *env)
-{
-    wrap_below(env, turn_late);
 }
 
 /* Reduce-scatters send zeros, and gradients go by files. */
@@ -325,14 +260,9 @@ static int reduce_nothing(void *self, struct fsdp_stream *stream,
     static const float nothing[BYTES / sizeof(float)];
     struct kept *const k = kept_of(c->unit);
 
-    return k && is_small_reduction(c)
-               ? reduce_by_files(self, stream, c, k, nothing)
-               : my.below.comm->run(self, stream, c);
-}
-
-static void reduce_nothing_below(struct fsdp_env *env)
-{
-    wrap_below(env, reduce_nothing);
+    (void)self;
+    return k && is_small_reduction(c) ? reduce_by_files(stream, c, k, nothing)
+                                      : mutant_carry(stream, c);
 }
 
 /* ---- Which cases show it ------------------------------------------------- */
@@ -357,26 +287,6 @@ static bool is_replicated(const struct run_case *c)
            c->replicas == 2 && c->scenario == CASE_TRAIN;
 }
 
-static bool lasts(const struct run_case *c)
-{
-    return mutant_plays(c, "four-hundred");
-}
-
-static bool looks(const struct run_case *c)
-{
-    return strcmp(c->script, "send-deferred") == 0;
-}
-
-static bool steps_alone(const struct run_case *c)
-{
-    return mutant_mlp(c) && strcmp(c->script, "rates") == 0;
-}
-
-static bool keeps_five(const struct run_case *c)
-{
-    return mutant_mlp(c) && strcmp(c->script, "five-kept") == 0;
-}
-
 const struct mutant carried_steps_mutants[] = {
     {.name = "carried-gradients-for-ever",
      .text = "after three steps reduce-scatters send what they sent then, and "
@@ -385,7 +295,8 @@ const struct mutant carried_steps_mutants[] = {
                  "recorded",
      .kills = "comm.carries-fresh",
      .shows = {.in = is_long, .n_cases = 1, .isolated = true},
-     .below = reduce_what_was_below},
+     .carried = reduce_what_was,
+     .forget = forget},
     {.name = "carried-first-for-ever",
      .text = "after three steps all-gathers send what they sent then, and "
              "shards go by files",
@@ -393,20 +304,27 @@ const struct mutant carried_steps_mutants[] = {
                  "recorded",
      .kills = "comm.carries-stepped",
      .shows = {.in = is_short, .n_cases = 1, .isolated = true},
-     .below = send_what_was_below},
+     .carried = send_what_was,
+     .forget = forget},
     {.name = "carried-nothing-in-script",
      .text =
          "in a script reduce-scatters send zeros, and gradients go by files",
      .evidence = "design: a reduction for show, where nothing is recorded",
      .kills = "comm.carries-left",
-     .shows = {.in = steps_alone, .n_cases = 1, .isolated = true},
-     .below = reduce_nothing_below},
+     .shows =
+         {.in = mutant_mlp, .script = "rates", .n_cases = 1, .isolated = true},
+     .carried = reduce_nothing,
+     .forget = forget},
     {.name = "carried-nothing-of-several",
      .text = "the same where several microbatches are reduced together",
      .evidence = "design: a reduction for show, where nothing is recorded",
      .kills = "comm.carries-left",
-     .shows = {.in = keeps_five, .n_cases = 1, .isolated = true},
-     .below = reduce_nothing_below},
+     .shows = {.in = mutant_mlp,
+               .script = "five-kept",
+               .n_cases = 1,
+               .isolated = true},
+     .carried = reduce_nothing,
+     .forget = forget},
     {.name = "carried-partial-twice",
      .text = "replicas send each other twice their sums, and take half of what "
              "comes back",
@@ -414,7 +332,8 @@ const struct mutant carried_steps_mutants[] = {
                  "recorded",
      .kills = "comm.carries-partial-sums",
      .shows = {.in = is_replicated, .n_cases = 1, .isolated = true},
-     .below = reduce_twice_below},
+     .fault = {.of = FSDP_ALL_REDUCE},
+     .carried = send_twice},
     {.name = "carried-signs-later",
      .text = "after three steps all-gathers send shards with the other sign, "
              "and what comes back is turned again",
@@ -422,28 +341,32 @@ const struct mutant carried_steps_mutants[] = {
                  "recorded",
      .kills = "comm.carries-lent",
      .shows = {.in = is_long, .n_cases = 1, .isolated = true},
-     .below = turn_later_below},
+     .fault = {.of = HONEST},
+     .carried = turn_gathered},
     {.name = "carried-signs-late",
      .text = "the same after two hundred steps",
      .evidence = "design: of what is carried the first part alone is looked "
                  "at",
      .kills = "comm.carries-lent",
-     .shows = {.in = lasts, .n_cases = 1, .isolated = true},
-     .below = turn_late_below},
+     .shows = {.script = "four-hundred", .n_cases = 1, .isolated = true},
+     .fault = {.of = LATE},
+     .carried = turn_gathered},
     {.name = "carried-twice-in-script",
      .text = "twice the shards are gathered in a script, and half of what "
              "comes back is taken",
      .evidence = "design: what is right by another way than that which is "
                  "recorded",
      .kills = "comm.carries-looked-at",
-     .shows = {.in = looks, .n_cases = 1, .isolated = true},
-     .below = gather_twice_below},
+     .shows = {.script = "send-deferred", .n_cases = 1, .isolated = true},
+     .fault = {.of = FSDP_ALL_GATHER},
+     .carried = send_twice},
     {.name = "carried-zeros-later",
      .text = "after three steps the all-gathers of the backward send zeros, "
              "over a model that is kept",
      .evidence = "design: a kept copy that looks as if it were gathered",
      .kills = "comm.carries-same",
      .shows = {.in = is_long, .n_cases = 1, .isolated = true},
-     .below = send_zeros_later_below},
+     .carried = send_zeros_later,
+     .forget = forget},
     {0},
 };

@@ -99,16 +99,6 @@ static int reshards_first(struct fsdp_sharded *s, const char *directory)
     return mutant_real.engine.load(s, directory);
 }
 
-static bool refuses_loads(const struct run_case *c)
-{
-    return strcmp(c->script, "load-refused") == 0;
-}
-
-static bool loads_twice(const struct run_case *c)
-{
-    return strcmp(c->script, "worn-out") == 0;
-}
-
 static bool loads_empty_shards(const struct run_case *c)
 {
     return c->scenario == CASE_RESUME && strcmp(c->size, "empty") == 0 &&
@@ -118,14 +108,11 @@ static bool loads_empty_shards(const struct run_case *c)
 /* More than the largest unit, less than what training needs. */
 static uint64_t bytes_of_load(void)
 {
-    const struct fsdp_model *m = mutant_real.model;
     uint64_t most = 0;
 
     for (uint32_t u = 0; u < mutant_real.units->n_units; u++) {
-        uint64_t numel = 0;
-        for (uint32_t p = 0; p < m->n_parameters; p++) {
-            numel += mutant_unit(p) == u ? fsdp_numel(m, p) : 0;
-        }
+        const uint64_t numel = mutant_unit_numel(u);
+
         most = numel > most ? numel : most;
     }
     return (most + mutant_real.world) * sizeof(float);
@@ -332,7 +319,7 @@ const struct mutant checkpoint_load_mutants[] = {
              "saved of its own",
      .evidence = "a loader that begins with what it returns",
      .kills = "checkpoint.extra error.says-why",
-     .shows = {.in = refuses_loads},
+     .shows = {.script = "load-refused"},
      .calls = {.load = extra_dropped_load, .loaded_extra = extra_dropped_find},
      .forget = load_forget},
     {.name = "checkpoint-extra-first",
@@ -340,7 +327,7 @@ const struct mutant checkpoint_load_mutants[] = {
              "of the first",
      .evidence = "no report: state of the caller's that is read once a life",
      .kills = "checkpoint.extra",
-     .shows = {.in = loads_twice},
+     .shows = {.script = "worn-out"},
      .calls.loaded_extra = checkpoint_extra_first,
      .forget = load_forget},
     /* A load has the whole model in memory before it shards it. */
@@ -396,7 +383,7 @@ const struct mutant checkpoint_load_mutants[] = {
      .text = "a load that is refused has ended unsharded copies that were kept",
      .evidence = "a loader that makes room before it looks at what there is",
      .kills = "control.reshard-backward script.rest",
-     .shows = {.in = refuses_loads},
+     .shows = {.script = "load-refused"},
      .calls.load = reshards_first},
     {.name = "checkpoint-step-lost",
      .text = "the running products of the betas are not part of a checkpoint",

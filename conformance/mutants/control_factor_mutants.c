@@ -253,114 +253,87 @@ static int set_by_word(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
     return FSDP_OK;
 }
 
-/* ---- Cases that show them ------------------------------------------------ */
-
-static bool plays_factors(const struct run_case *c)
-{
-    return strcmp(c->script, "factors") == 0;
-}
-
-static bool plays_apart(const struct run_case *c)
-{
-    return strcmp(c->script, "factors-apart") == 0;
-}
-
-static bool asks_of_all(const struct run_case *c)
-{
-    return strcmp(c->script, "factors-of-all") == 0;
-}
-
-static bool has_many_units(const struct run_case *c)
-{
-    return strcmp(c->script, "many-units") == 0;
-}
-
-static bool asks_wrongly(const struct run_case *c)
-{
-    return strcmp(c->script, "factors-refused") == 0;
-}
-
 const struct mutant control_factor_mutants[] = {
     {.name = "factor-apart",
      .text = "a partial sum is scaled as it was said when it was kept",
      .evidence = "a factor that is noted beside partial_reduce_output",
      .kills = "control.partial-sum",
-     .shows = {.in = plays_apart},
+     .shows = {.script = "factors-apart"},
      .calls = {.set = factor_apart, .at = at_met},
      .forget = forget},
     {.name = "factor-at-once",
      .text = "what was reduced before is scaled by the factor that is set",
      .evidence = "a gradient that is divided when it is used",
      .kills = "control.factor",
-     .shows = {.in = plays_factors},
+     .shows = {.script = "factors"},
      .calls.set = factor_at_once,
      .forget = forget},
     {.name = "factor-ignored",
      .text = "factors that are set change nothing",
      .evidence = "pytorch/pytorch#167178: a factor that is read at wrap time",
      .kills = "control.factor",
-     .shows = {.in = plays_factors},
+     .shows = {.script = "factors"},
      .calls.set = factor_ignored},
     {.name = "factor-in-pass",
      .text = "a factor that is set in a pass is not refused",
      .evidence = "set_gradient_divide_factor in a hook",
      .kills = "error.control-factors",
-     .shows = {.in = asks_wrongly},
+     .shows = {.script = "factors-refused"},
      .calls.set = factor_in_pass},
     {.name = "factor-in-turn",
      .text = "a factor that a unit refuses is set of the units before it",
      .evidence = "set_gradient_divide_factor in a loop over modules",
      .kills = "control.factor",
-     .shows = {.in = asks_of_all},
+     .shows = {.script = "factors-of-all"},
      .calls.set = factor_in_turn},
     {.name = "factor-late",
      .text = "factors that are set hold from the pass behind the next one on",
      .evidence = "a state that is copied when a pass ends",
      .kills = "control.factor",
-     .shows = {.in = plays_factors},
+     .shows = {.script = "factors"},
      .calls = {.set = factor_late, .at = at_late},
      .forget = forget},
     {.name = "factor-lost-by-cancel",
      .text = "a cancelled pass takes the factors that were set away",
      .evidence = "an exception that resets the state of an iteration",
      .kills = "control.factor",
-     .shows = {.in = plays_factors},
+     .shows = {.script = "factors"},
      .calls.at = cancel_resets},
     {.name = "factor-lost-by-load",
      .text = "a load takes the factors that were set away",
      .evidence = "an engine that is set up anew by a load",
      .kills = "control.factor",
-     .shows = {.in = plays_factors},
+     .shows = {.script = "factors"},
      .calls.load = load_resets},
     {.name = "factor-of-all",
      .text = "a factor that is set of one unit is set of all",
      .evidence = "set_gradient_divide_factor of the root, which recurses",
      .kills = "control.factor",
-     .shows = {.in = plays_factors},
+     .shows = {.script = "factors"},
      .calls.set = factor_of_all},
     {.name = "factor-of-most",
      .text = "a factor of every unit that one refuses is answered OK",
      .evidence = "a loop over modules that leaves out what does not fit",
      .kills = "error.control-factor-of-all",
-     .shows = {.in = asks_of_all},
+     .shows = {.script = "factors-of-all"},
      .calls.set = factor_of_most},
     {.name = "factor-by-word",
      .text = "what is set of all units is set of the first 64",
      .evidence = "units that are bits of an integer",
      .kills = "control.factor control.reshard-forward",
-     .shows = {.in = has_many_units},
+     .shows = {.script = "many-units"},
      .calls.set = set_by_word},
     {.name = "factor-unchecked",
      .text = "a factor that is none is taken",
      .evidence = "a setter without a check",
      .kills = "error.control-factors",
-     .shows = {.in = asks_wrongly},
+     .shows = {.script = "factors-refused"},
      .calls.set = factor_anything},
     {.name = "factor-waits",
      .text = "what is pending is scaled as it was said when it was summed",
      .evidence = "a hook that divides each microbatch",
      .kills = "control.factor",
-     .shows = {.in = plays_factors},
+     .shows = {.script = "factors"},
      .calls = {.set = factor_waits,
                .set_gradient_sync = noting_sync,
                .at = at_reduced},
@@ -369,7 +342,7 @@ const struct mutant control_factor_mutants[] = {
      .text = "a predivide factor that is set is no part of the divide factor",
      .evidence = "facebookresearch/fairscale: pre and post are set apart",
      .kills = "control.factor",
-     .shows = {.in = plays_factors},
+     .shows = {.script = "factors"},
      .calls.set = predivide_on_top},
     {0},
 };

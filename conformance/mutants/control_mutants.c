@@ -27,17 +27,10 @@ static _Thread_local struct {
     uint32_t unit, knob;
     float value;
 } late;
-static _Thread_local struct fsdp_error *error; /* env->error */
-
 static void forget(void)
 {
     memset(&now, 0, sizeof(now));
     memset(&late, 0, sizeof(late));
-}
-
-static void note_error(struct fsdp_env *env)
-{
-    error = env->error;
 }
 
 static void note(uint32_t unit, uint32_t knob, float value)
@@ -257,8 +250,7 @@ static int set_unnamed(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
     int status = mutant_real.engine.set(s, unit, knob, value);
 
     if (status != FSDP_OK) {
-        (void)snprintf(error->message, sizeof(error->message),
-                       "this cannot be set");
+        mutant_say("this cannot be set");
     }
     return status;
 }
@@ -284,11 +276,6 @@ static int sync_while_closed(struct fsdp_sharded *s, uint32_t on)
     return all_open ? FSDP_OK : mutant_real.engine.set_gradient_sync(s, on);
 }
 
-static bool syncs_open(const struct run_case *c)
-{
-    return mutant_plays(c, "sync-open");
-}
-
 static bool syncs_some(const struct run_case *c)
 {
     return mutant_plays_mlp(c, "sync-some") && c->ranks > 1;
@@ -305,21 +292,6 @@ static bool has_partials_of_six(const struct run_case *c)
     return has_partials(c) && c->ranks == 6;
 }
 
-static bool asks_wrongly(const struct run_case *c)
-{
-    return mutant_plays_mlp(c, "set-refused");
-}
-
-static bool plays_lives(const struct run_case *c)
-{
-    return mutant_plays_mlp(c, "set-lives");
-}
-
-static bool drops_partials(const struct run_case *c)
-{
-    return mutant_plays_mlp(c, "partials-dropped");
-}
-
 const struct mutant control_mutants[] = {
     {.name = "all-reduce-always",
      .text = "replicas meet in every pass that is reduced",
@@ -331,7 +303,7 @@ const struct mutant control_mutants[] = {
      .text = "gradients of which some are not complete are measured",
      .evidence = "a norm over the units that have gradients",
      .kills = "error.clip-with-partials",
-     .shows = {.in = drops_partials},
+     .shows = {.in = mutant_any_mlp, .script = "partials-dropped"},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(clip_grad_norm), FSDP_ERR_INVALID}},
     {.name = "partial-behind",
      .text = "what has waited for replicas is added behind their all-reduce",
@@ -366,7 +338,7 @@ const struct mutant control_mutants[] = {
      .text = "what is set in a pass is not refused",
      .evidence = "a flag that the reduction of the same pass reads",
      .kills = "error.control-in-pass",
-     .shows = {.in = asks_wrongly},
+     .shows = {.in = mutant_any_mlp, .script = "set-refused"},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(set), FSDP_ERR_INVALID},
      .when = mutant_is_in_pass},
     {.name = "set-late",
@@ -380,21 +352,20 @@ const struct mutant control_mutants[] = {
      .text = "a cancelled pass turns gradient sync on again",
      .evidence = "an exception that resets the state of an iteration",
      .kills = "control.unit-sync",
-     .shows = {.in = plays_lives},
+     .shows = {.in = mutant_any_mlp, .script = "set-lives"},
      .calls.at = cancel_sets},
     {.name = "set-unchecked",
      .text = "a unit beyond the units is no error",
      .evidence = "a loop over units that finds none",
      .kills = "error.control-arguments",
-     .shows = {.in = asks_wrongly},
+     .shows = {.in = mutant_any_mlp, .script = "set-refused"},
      .calls.set = set_anything},
     {.name = "set-unnamed",
      .text = "a refusal does not say which unit or knob is none",
      .evidence = "one message for everything",
      .kills = "error.control-arguments",
-     .shows = {.in = asks_wrongly},
-     .calls.set = set_unnamed,
-     .change_env = note_error},
+     .shows = {.in = mutant_any_mlp, .script = "set-refused"},
+     .calls.set = set_unnamed},
     {.name = "step-forgets-partials",
      .text = "a step is made while replicas have not met for a unit's sum",
      .evidence = "pytorch/pytorch#140229: a step with partials does nothing",
@@ -420,7 +391,7 @@ const struct mutant control_mutants[] = {
      .text = "what is said of sync while all is unsharded is lost",
      .evidence = "no_sync that asserts an idle state",
      .kills = "script.collectives script.rest",
-     .shows = {.in = syncs_open},
+     .shows = {.script = "sync-open"},
      .calls = {.unshard_all = note_open,
                .reshard_all = note_closed,
                .set_gradient_sync = sync_while_closed}},

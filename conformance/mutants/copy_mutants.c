@@ -23,23 +23,12 @@ static void forget(void)
     memset(&now, 0, sizeof(now));
 }
 
+/* Which: `of`. */
 static int knob_ignored(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
-                        float value, uint32_t ignored)
+                        float value)
 {
-    return knob == ignored ? FSDP_OK
-                           : mutant_real.engine.set(s, unit, knob, value);
-}
-
-static int forward_ignored(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
-                           float value)
-{
-    return knob_ignored(s, unit, knob, value, FSDP_KNOB_RESHARD_AFTER_FORWARD);
-}
-
-static int backward_ignored(struct fsdp_sharded *s, uint32_t unit,
-                            uint32_t knob, float value)
-{
-    return knob_ignored(s, unit, knob, value, FSDP_KNOB_RESHARD_AFTER_BACKWARD);
+    return knob == mutant_of() ? FSDP_OK
+                               : mutant_real.engine.set(s, unit, knob, value);
 }
 
 static int set_at_once(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
@@ -122,11 +111,6 @@ static int step_ends_copies(struct fsdp_sharded *s, struct fsdp_step *how)
         (void)mutant_real.engine.reshard(s, u);
     }
     return status;
-}
-
-static bool refuses_step_with_copies(const struct run_case *c)
-{
-    return mutant_plays(c, "kept-refused-step");
 }
 
 /* Whoever unshards ahead is not heard by the window. */
@@ -217,11 +201,6 @@ static bool keeps_copies(const struct run_case *c)
            c->layout == FSDP_LAYOUT_FLAT;
 }
 
-static bool turns_forward(const struct run_case *c)
-{
-    return mutant_plays_mlp(c, "forward-knob");
-}
-
 static bool goes_by_hand(const struct run_case *c)
 {
     return mutant_plays_mlp(c, "by-hand") && case_shard_degree(c) > 1;
@@ -252,20 +231,20 @@ const struct mutant copy_mutants[] = {
      .evidence = "a step that gives up memory first, and asks whether it may "
                  "be made afterwards",
      .kills = "control.reshard-backward script.rest",
-     .shows = {.in = refuses_step_with_copies},
+     .shows = {.script = "kept-refused-step"},
      .calls.step = step_ends_copies},
     {.name = "reshard-in-window",
      .text = "a unit is resharded in a window of its own, and no error",
      .evidence = "reshard() inside a forward",
      .kills = "error.reshard-in-window",
-     .shows = {.in = goes_by_hand_wrongly},
+     .shows = {.in = mutant_any_mlp, .script = "by-hand-refused"},
      .calls.reshard = reshard_anything},
     {.name = "reshard-kept",
      .text = "a unit that stays from its forward to its backward is resharded "
              "in between, and no error",
      .evidence = "a window that ends with each forward",
      .kills = "error.reshard-in-window",
-     .shows = {.in = goes_by_hand_wrongly},
+     .shows = {.in = mutant_any_mlp, .script = "by-hand-refused"},
      .calls.reshard = reshard_kept},
     {.name = "reshard-recomputed",
      .text = "a unit whose backward window a recompute has opened is resharded "
@@ -291,13 +270,15 @@ const struct mutant copy_mutants[] = {
      .evidence = "a knob of another engine",
      .kills = "control.reshard-backward script.rest",
      .shows = {.in = keeps_copies},
-     .calls.set = backward_ignored},
+     .fault = {.of = FSDP_KNOB_RESHARD_AFTER_BACKWARD},
+     .calls.set = knob_ignored},
     {.name = "set-forward-ignored",
      .text = "units are resharded behind their forward as shard was told",
      .evidence = "a plan that is made once",
      .kills = "control.reshard-forward",
-     .shows = {.in = turns_forward},
-     .calls.set = forward_ignored},
+     .shows = {.in = mutant_any_mlp, .script = "forward-knob"},
+     .fault = {.of = FSDP_KNOB_RESHARD_AFTER_FORWARD},
+     .calls.set = knob_ignored},
     {.name = "unshard-forgotten",
      .text = "what was unsharded by hand is gathered by its window once more",
      .evidence = "a handle that nobody keeps",
@@ -315,7 +296,7 @@ const struct mutant copy_mutants[] = {
      .text = "a unit beyond the units is unsharded, and no error",
      .evidence = "a loop over units that finds none",
      .kills = "error.by-hand-arguments",
-     .shows = {.in = goes_by_hand_wrongly},
+     .shows = {.in = mutant_any_mlp, .script = "by-hand-refused"},
      .calls.unshard = unshard_anything},
     {0},
 };

@@ -14,28 +14,25 @@ static int gives_up(struct fsdp_sharded *s, struct fsdp_step *how)
                : mutant_real.engine.step(s, how);
 }
 
-static int hostile_crash(struct fsdp_sharded *s, struct fsdp_step *how)
+static void hostile_crash(void)
 {
     if (mutant_now.steps == 1 && mutant_real.rank == 0) {
         raise(SIGSEGV);
     }
-    return mutant_real.engine.step(s, how);
 }
 
-static int hostile_exit_zero(struct fsdp_sharded *s, struct fsdp_step *how)
+static void hostile_exit_zero(void)
 {
     if (mutant_now.steps == 1 && mutant_real.rank == 0) {
         _exit(0);
     }
-    return mutant_real.engine.step(s, how);
 }
 
-static int hostile_hang(struct fsdp_sharded *s, struct fsdp_step *how)
+static void hostile_hang(void)
 {
     while (mutant_now.steps == 1 && mutant_real.rank == 1) {
         pause();
     }
-    return mutant_real.engine.step(s, how);
 }
 
 static int ok_shard(const struct fsdp_env *env, const struct fsdp_model *model,
@@ -123,7 +120,7 @@ const struct mutant crash_mutants[] = {
      .evidence = "pytorch/pytorch#174862",
      .kills = "run.survives",
      .shows = {.in = mutant_plain, .n_cases = 1},
-     .calls.step = hostile_crash},
+     .before_step = hostile_crash},
     /* A rank leaves the process, and says that all was well. */
     {.name = "hostile-exit-zero",
      .text = "rank 0 calls _exit(0) in its second step",
@@ -131,13 +128,13 @@ const struct mutant crash_mutants[] = {
          "a child that ends early with status 0 must not count as passed",
      .kills = "run.survives",
      .shows = {.in = mutant_plain, .n_cases = 1},
-     .calls.step = hostile_exit_zero},
+     .before_step = hostile_exit_zero},
     /* It waits outside of any collective. */
     {.name = "hostile-hang",
      .text = "rank 1 sleeps for ever in its second step",
      .evidence = "NVIDIA/Megatron-LM#6573",
      .kills = "run.survives",
      .shows = {.in = mutant_plain, .n_cases = 1},
-     .calls.step = hostile_hang},
+     .before_step = hostile_hang},
     {0},
 };

@@ -137,29 +137,9 @@ static bool is_spread(const struct run_case *c)
     return strcmp(c->script, "deferred") == 0 && c->ranks == 8;
 }
 
-static bool only_fills(const struct run_case *c)
-{
-    return strcmp(c->script, "deferred-fill") == 0;
-}
-
-static bool fills_first(const struct run_case *c)
-{
-    return strcmp(c->script, "deferred-first") == 0;
-}
-
 static bool is_rank0(const struct run_case *c)
 {
     return strcmp(c->script, "rank0") == 0 && c->ranks == 2;
-}
-
-static bool only_sends(const struct run_case *c)
-{
-    return strcmp(c->script, "rank0-fill") == 0;
-}
-
-static bool disagrees(const struct run_case *c)
-{
-    return strcmp(c->script, "values-disagree") == 0;
 }
 
 static int unshards_nothing(struct fsdp_sharded *s, uint32_t unit)
@@ -169,23 +149,18 @@ static int unshards_nothing(struct fsdp_sharded *s, uint32_t unit)
     return status == FSDP_ERR_INVALID ? FSDP_OK : status;
 }
 
-static bool asks_units(const struct run_case *c)
-{
-    return mutant_plays(c, "deferred-units");
-}
-
 const struct mutant deferred_mutants[] = {
     {.name = "deferred-unshards",
      .text = "a unit that lacks values is said to be unsharded, and is not",
      .evidence = "a check in the pass alone",
      .kills = "error.deferred-unit",
-     .shows = {.in = asks_units},
+     .shows = {.script = "deferred-units"},
      .calls.unshard = unshards_nothing},
     {.name = "deferred-begins",
      .text = "a pass without values is said to begin, and does not",
      .evidence = "a check that only warns",
      .kills = "error.deferred",
-     .shows = {.in = only_fills},
+     .shows = {.script = "deferred-fill"},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(at), FSDP_ERR_INVALID},
      .when = is_begin},
     {.name = "deferred-check-first-only",
@@ -207,7 +182,7 @@ const struct mutant deferred_mutants[] = {
              "count as were given, those of the next one, too",
      .evidence = "a mask that is filled from a rank's place on",
      .kills = "script.answers",
-     .shows = {.in = fills_first},
+     .shows = {.script = "deferred-first"},
      .calls.assign = counts_given,
      .forget = forget},
     {.name = "deferred-for-others",
@@ -227,7 +202,7 @@ const struct mutant deferred_mutants[] = {
      .text = "the whole model is unsharded while it is given values",
      .evidence = "a full state dict that every rank loads",
      .kills = "deferred.peak",
-     .shows = {.in = only_fills},
+     .shows = {.script = "deferred-fill"},
      .calls.assign = whole},
     {.name = "deferred-zeros",
      .text = "a model without values begins with zeros, and no error",
@@ -252,13 +227,13 @@ const struct mutant deferred_mutants[] = {
      .text = "the whole model is unsharded while rank 0 sends its values",
      .evidence = "a module that every rank materializes, then broadcasts into",
      .kills = "rank0.peak",
-     .shows = {.in = only_sends},
+     .shows = {.script = "rank0-fill"},
      .comm.run = mutant_whole_beside_broadcast},
     {.name = "values-disagree-unseen",
      .text = "ranks that do not agree on who has initial values shard",
      .evidence = "a check of rank 0 alone",
      .kills = "error.values-disagree",
-     .shows = {.in = disagrees},
+     .shows = {.script = "values-disagree"},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(shard), FSDP_ERR_MISMATCH}},
     {0},
 };

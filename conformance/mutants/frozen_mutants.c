@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local struct fsdp_error *error; /* of frozen_unnamed */
-
 static bool is_frozen(uint32_t p)
 {
     return (mutant_real.model->parameter_flags[p] & FSDP_FROZEN) != 0;
@@ -37,17 +35,6 @@ static bool is_frozen_unit(uint32_t u)
     return u < mutant_real.units->n_units &&
            !unit_has(mutant_real.model, mutant_real.units, u, false) &&
            unit_has(mutant_real.model, mutant_real.units, u, true);
-}
-
-/* Elements of a unit's shard. */
-static uint64_t flat_chunk(uint32_t u)
-{
-    uint64_t n = 0;
-
-    for (uint32_t p = 0; p < mutant_real.model->n_parameters; p++) {
-        n += mutant_unit(p) == u ? fsdp_numel(mutant_real.model, p) : 0;
-    }
-    return n / mutant_real.shards + (n % mutant_real.shards != 0);
 }
 
 /* ---- Which cases show it ------------------------------------------------ */
@@ -101,12 +88,15 @@ static bool misuses_some(const struct run_case *c)
 
 /* ---- The flag is not looked at ------------------------------------------ */
 
-/* The model is sharded as one of which these are trainable, too. */
-static int shard_thawed(struct mutant_told *t, bool in_mixed)
+/* The model is sharded as one of which what is frozen in mixed units (`of` is
+ * 1), or in units that are frozen as a whole, is trainable, too. */
+static int shard_thawed(struct mutant_told *t, const struct fsdp_env *env)
 {
     const struct fsdp_model *model = mutant_real.model;
     const struct fsdp_units *units = mutant_real.units;
+    const bool in_mixed = mutant_of() != 0;
 
+    (void)env;
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         if (unit_has(model, units, fsdp_unit_of(model, units, p), false) ==
             in_mixed) {
@@ -114,18 +104,6 @@ static int shard_thawed(struct mutant_told *t, bool in_mixed)
         }
     }
     return FSDP_OK;
-}
-
-static int frozen_in_rows(struct mutant_told *t, const struct fsdp_env *env)
-{
-    (void)env;
-    return shard_thawed(t, true);
-}
-
-static int frozen_as_zero(struct mutant_told *t, const struct fsdp_env *env)
-{
-    (void)env;
-    return shard_thawed(t, false);
 }
 
 /* All shard as the last rank is told, and nobody learns of it. */
@@ -212,7 +190,7 @@ static int frozen_states(const struct fsdp_env *env,
 
     FSDP_TRY(mutant_real.engine.shard(env, model, units, options, out));
     for (uint32_t u = 0; u < units->n_units; u++) {
-        n += is_frozen_unit(u) ? flat_chunk(u) : 0;
+        n += is_frozen_unit(u) ? mutant_chunk(u) : 0;
     }
     n *= 2 * sizeof(float);
     FSDP_TRY(d->alloc(d->self, n, &states));
@@ -238,30 +216,14 @@ static void frozen_states_destroy(struct fsdp_sharded *s)
 static int frozen_unit_reduced(struct fsdp_sharded *s, uint32_t point,
                                uint32_t index)
 {
-    const struct fsdp_device *d = mutant_real.device;
-    const bool is_module = point == FSDP_POST_BACKWARD;
-    const uint32_t u =
-        is_module ? mutant_real.units->unit_of_module[index] : FSDP_NO_UNIT;
-    struct fsdp_collective c = {.size = sizeof(c),
-                                .kind = FSDP_REDUCE_SCATTER,
-                                .dim = FSDP_DIM_SHARD,
-                                .dtype = FSDP_DTYPE_F32,
-                                .fold = FSDP_FOLD_RANK,
-                                .unit = u};
-    void *all = NULL;
-    int status;
+    const uint32_t u = point == FSDP_POST_BACKWARD
+                           ? mutant_real.units->unit_of_module[index]
+                           : FSDP_NO_UNIT;
 
-    if (!is_module || !is_frozen_unit(u)) {
-        return mutant_real.engine.at(s, point, index);
+    if (is_frozen_unit(u)) {
+        FSDP_TRY(mutant_meet(FSDP_REDUCE_SCATTER, u));
     }
-    c.n = flat_chunk(u);
-    FSDP_TRY(d->alloc(d->self, c.n * (mutant_real.shards + 1) * sizeof(float),
-                      &all));
-    c.in = (float *)all + c.n;
-    c.out = all;
-    status = mutant_communicate(NULL, &c);
-    d->free(d->self, all);
-    return status == FSDP_OK ? mutant_real.engine.at(s, point, index) : status;
+    return mutant_real.engine.at(s, point, index);
 }
 
 static void frozen_garbage(struct fsdp_collective *c)
@@ -319,17 +281,13 @@ static int frozen_unnamed(struct fsdp_sharded *s, uint32_t p,
                           struct fsdp_tensor *out)
 {
     int status = mutant_real.engine.grad(s, p, out);
+    char message[64];
 
     if (status == FSDP_ERR_INVALID && is_lent(p)) {
-        (void)snprintf(error->message, sizeof(error->message),
-                       "parameter %u is frozen", p);
+        (void)snprintf(message, sizeof(message), "parameter %u is frozen", p);
+        mutant_say(message);
     }
     return status;
-}
-
-static void note_error(struct fsdp_env *env)
-{
-    error = env->error;
 }
 
 /* ---- They stay unsharded ------------------------------------------------ */
@@ -348,7 +306,7 @@ const struct mutant frozen_mutants[] = {
      .kills = "comm.message-size comm.reduce-scatter-count frozen.no-reduce "
               "frozen.no-state memory.rest-after-shard reduce.fold",
      .shows = {.in = has_frozen_units},
-     .told = frozen_as_zero},
+     .told = shard_thawed},
     {.name = "frozen-decays",
      .text = "weight decay makes frozen parameters smaller",
      .evidence = "ahrefs/ocannl#673",
@@ -404,7 +362,8 @@ const struct mutant frozen_mutants[] = {
      .kills = "comm.message-size frozen.no-state frozen.reduce-size "
               "memory.rest-after-shard reduce.fold",
      .shows = {.in = has_mixed_rows},
-     .told = frozen_in_rows},
+     .fault = {.of = 1},
+     .told = shard_thawed},
     {.name = "frozen-states",
      .text = "frozen units have states that nobody needs",
      .evidence = "pytorch/pytorch#159751",
@@ -433,7 +392,6 @@ const struct mutant frozen_mutants[] = {
          "pytorch/pytorch#104427: which of them are frozen, it did not say",
      .kills = "frozen.no-gradient",
      .shows = {.in = misuses_some},
-     .calls.grad = frozen_unnamed,
-     .change_env = note_error},
+     .calls.grad = frozen_unnamed},
     {0},
 };

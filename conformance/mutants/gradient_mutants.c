@@ -20,8 +20,6 @@ static _Thread_local const void *staging; /* the last that became live */
 static _Thread_local struct fsdp_tensor lent[LENT]; /* in this pass */
 static _Thread_local void *scratch;                 /* float[LENT][ELEMENTS] */
 
-static _Thread_local struct fsdp_env *given_env;
-
 static void gradient_forget(void)
 {
     first_gradient = NULL;
@@ -189,11 +187,6 @@ static int zero_grad_noop(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-static void note_env(struct fsdp_env *env)
-{
-    given_env = env;
-}
-
 /* Who asks the env for a rank's part of the data gets rank 0's. */
 static int batch_of_first(const struct fsdp_env *env,
                           const struct fsdp_model *model,
@@ -202,7 +195,7 @@ static int batch_of_first(const struct fsdp_env *env,
                           struct fsdp_sharded **out)
 {
     FSDP_TRY(mutant_real.engine.shard(env, model, units, options, out));
-    given_env->rank = 0;
+    mutant_real.env->rank = 0;
     return FSDP_OK;
 }
 
@@ -240,8 +233,7 @@ const struct mutant gradient_mutants[] = {
      .evidence = "design: a data sampler that nobody told its rank",
      .kills = "grad.distinct",
      .shows = {.in = mutant_three},
-     .calls.shard = batch_of_first,
-     .change_env = note_env},
+     .calls.shard = batch_of_first},
     /* Two gradients of a unit are lent the same storage. */
     {.name = "gradient-lent-twice",
      .text = "the storage of a gradient is that of the unit's first parameter",

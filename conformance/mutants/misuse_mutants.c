@@ -50,24 +50,16 @@ static bool misuses_reduced(const struct run_case *c)
            (c->sync[1] || c->microbatches < 2);
 }
 
-/* Of this rank: where errors are told. */
-static _Thread_local const struct fsdp_env *told_in;
-
-static void note_env(struct fsdp_env *env)
-{
-    told_in = env;
-}
-
 static int tells_later(struct fsdp_sharded *s, uint32_t p,
                        struct fsdp_tensor *out)
 {
-    const struct fsdp_error first = *told_in->error;
+    const struct fsdp_error first = *mutant_real.env->error;
     int status;
 
-    *told_in->error = (struct fsdp_error){0};
+    *mutant_real.env->error = (struct fsdp_error){0};
     status = mutant_real.engine.param(s, p, out);
     if (status == FSDP_OK) {
-        *told_in->error = first;
+        *mutant_real.env->error = first;
     }
     return status;
 }
@@ -79,7 +71,7 @@ static int clips_silently(struct fsdp_sharded *s, const struct fsdp_clip *clip,
     const int status = mutant_real.engine.clip_grad_norm(s, clip, out);
 
     if (status != FSDP_OK) {
-        told_in->error->message[0] = '\0';
+        mutant_say("");
     }
     return status;
 }
@@ -91,8 +83,7 @@ static int assigns_unnamed(struct fsdp_sharded *s, uint32_t p, uint64_t first,
     const int status = mutant_real.engine.assign(s, p, first, n, host);
 
     if (status != FSDP_OK && p < mutant_real.model->n_parameters) {
-        (void)snprintf(told_in->error->message, sizeof(told_in->error->message),
-                       "no part of it");
+        mutant_say("no part of it");
     }
     return status;
 }
@@ -109,11 +100,11 @@ static int clips_beyond(struct fsdp_sharded *s, const struct fsdp_clip *clip,
 
 static int refuse_size(const char *where)
 {
-    struct fsdp_error *const e = told_in->error;
+    struct fsdp_error *const e = mutant_real.env->error;
 
     if (e->status == FSDP_OK) {
         *e = (struct fsdp_error){.status = FSDP_ERR_INVALID,
-                                 .rank = (int32_t)told_in->rank};
+                                 .rank = (int32_t)mutant_real.env->rank};
         (void)snprintf(e->where, sizeof(e->where), "%s", where);
         (void)snprintf(e->message, sizeof(e->message), "another version");
     }
@@ -231,39 +222,9 @@ static int sends_known_alone(struct fsdp_sharded *s,
                : mutant_real.engine.send_values(s, from);
 }
 
-static bool saves_parts(const struct run_case *c)
-{
-    return mutant_plays_mlp(c, "save-parts");
-}
-
-static bool loads_leniently(const struct run_case *c)
-{
-    return mutant_plays(c, "load-lenient");
-}
-
-static bool sends(const struct run_case *c)
-{
-    return mutant_plays(c, "send-fill");
-}
-
-static bool summons(const struct run_case *c)
-{
-    return mutant_plays(c, "summon-some");
-}
-
 static bool clips(const struct run_case *c)
 {
     return c->scenario == CASE_CLIP && mutant_mlp(c);
-}
-
-static bool refuses_clips(const struct run_case *c)
-{
-    return mutant_plays(c, "scale-clip-refused");
-}
-
-static bool assigns_ignored(const struct run_case *c)
-{
-    return mutant_plays(c, "rewrite-ignored");
 }
 
 const struct mutant misuse_mutants[] = {
@@ -272,9 +233,8 @@ const struct mutant misuse_mutants[] = {
              "of which",
      .evidence = "an error must name what is wrong",
      .kills = "error.says-which",
-     .shows = {.in = assigns_ignored},
-     .calls.assign = assigns_unnamed,
-     .change_env = note_env},
+     .shows = {.script = "rewrite-ignored"},
+     .calls.assign = assigns_unnamed},
     /* BEGIN in a pass, and END before its end, are ignored without a word. */
     {.name = "brackets-unchecked",
      .text = "BEGIN twice and an early END are not refused",
@@ -296,99 +256,85 @@ const struct mutant misuse_mutants[] = {
      .evidence = "a struct that has grown, and a reader that does not ask",
      .kills = "error.struct-sizes",
      .shows = {.in = clips},
-     .calls.clip_grad_norm = clips_beyond,
-     .change_env = note_env},
+     .calls.clip_grad_norm = clips_beyond},
     {.name = "clip-newer-refused",
      .text = "a clip of a newer caller, whose struct is longer, is refused",
      .evidence = "a size that is compared for equality",
      .kills = "error.struct-sizes",
      .shows = {.in = clips},
-     .calls.clip_grad_norm = clips_known_alone,
-     .change_env = note_env},
+     .calls.clip_grad_norm = clips_known_alone},
     {.name = "load-newer-refused",
      .text = "a load of a newer caller is refused",
      .evidence = "a size that is compared for equality",
      .kills = "error.struct-sizes",
-     .shows = {.in = loads_leniently},
-     .calls.load_from = loads_known_alone,
-     .change_env = note_env},
+     .shows = {.script = "load-lenient"},
+     .calls.load_from = loads_known_alone},
     {.name = "model-newer-refused",
      .text = "a model of a newer caller is refused",
      .evidence = "a size that is compared for equality",
      .kills = "error.struct-sizes",
      .shows = {.in = mutant_misuse},
-     .calls.shard = models_known_alone,
-     .change_env = note_env},
+     .calls.shard = models_known_alone},
     {.name = "options-older-beyond",
      .text = "options of an older caller are read beyond their end",
      .evidence = "a struct that has grown, and a reader that does not ask",
      .kills = "error.struct-sizes",
      .shows = {.in = clips},
-     .calls.shard = options_beyond,
-     .change_env = note_env},
+     .calls.shard = options_beyond},
     {.name = "options-newer-refused",
      .text = "options of a newer caller are refused",
      .evidence = "a size that is compared for equality",
      .kills = "error.struct-sizes",
      .shows = {.in = mutant_misuse},
-     .calls.shard = shards_known_alone,
-     .change_env = note_env},
+     .calls.shard = shards_known_alone},
     {.name = "step-newer-refused",
      .text = "a step of a newer caller is refused",
      .evidence = "a size that is compared for equality",
      .kills = "error.struct-sizes",
      .shows = {.in = mutant_misuse},
-     .calls.step = steps_known_alone,
-     .change_env = note_env},
+     .calls.step = steps_known_alone},
     {.name = "save-newer-refused",
      .text = "a save of a newer caller is refused",
      .evidence = "a size that is compared for equality",
      .kills = "error.struct-sizes",
-     .shows = {.in = saves_parts},
-     .calls.save_begin = saves_known_alone,
-     .change_env = note_env},
+     .shows = {.in = mutant_any_mlp, .script = "save-parts"},
+     .calls.save_begin = saves_known_alone},
     {.name = "save-older-beyond",
      .text = "a save of an older caller is read beyond its end",
      .evidence = "a struct that has grown, and a reader that does not ask",
      .kills = "error.struct-sizes",
      .shows = {.in = mutant_resume},
-     .calls.save_begin = saves_beyond,
-     .change_env = note_env},
+     .calls.save_begin = saves_beyond},
     {.name = "send-newer-refused",
      .text = "values of a newer caller are refused",
      .evidence = "a size that is compared for equality",
      .kills = "error.struct-sizes",
-     .shows = {.in = sends},
-     .calls.send_values = sends_known_alone,
-     .change_env = note_env},
+     .shows = {.script = "send-fill"},
+     .calls.send_values = sends_known_alone},
     {.name = "summon-newer-refused",
      .text = "a summon of a newer caller is refused",
      .evidence = "a size that is compared for equality",
      .kills = "error.struct-sizes",
-     .shows = {.in = summons},
-     .calls.summon = summons_known_alone,
-     .change_env = note_env},
+     .shows = {.script = "summon-some"},
+     .calls.summon = summons_known_alone},
     {.name = "units-newer-refused",
      .text = "units of a newer caller are refused",
      .evidence = "a size that is compared for equality",
      .kills = "error.struct-sizes",
      .shows = {.in = mutant_misuse},
-     .calls.shard = units_known_alone,
-     .change_env = note_env},
+     .calls.shard = units_known_alone},
     {.name = "units-older-beyond",
      .text = "units of an older caller are read beyond their end",
      .evidence = "a struct that has grown, and a reader that does not ask",
      .kills = "error.struct-sizes",
      .shows = {.in = clips},
-     .calls.shard = units_beyond,
-     .change_env = note_env},
+     .calls.shard = units_beyond},
     {.name = "clip-refused-silently",
      .text = "a clip is refused without a word",
      .evidence = "an error must name what is wrong",
      .kills = "error.says-why",
-     .shows = {.in = refuses_clips},
-     .calls.clip_grad_norm = clips_silently,
-     .change_env = note_env},
+     .shows = {.script = "scale-clip-refused"},
+     .calls.clip_grad_norm = clips_silently},
     /* Storage for a gradient is lent outside the backward. */
     {.name = "grad-outside-backward",
      .text = "grad succeeds outside its module's backward",
@@ -402,8 +348,7 @@ const struct mutant misuse_mutants[] = {
      .evidence = "logs that end with the last of many failures",
      .kills = "error.first-stays",
      .shows = {.in = mutant_misuse},
-     .calls.param = tells_later,
-     .change_env = note_env},
+     .calls.param = tells_later},
     /* Points that are not the next of the sequence are ignored without a word.
      */
     {.name = "order-unchecked",

@@ -99,41 +99,24 @@ static int put_narrow(struct fsdp_stream *stream, const struct fsdp_op *op,
     return d->sync(d->self, stream);
 }
 
-static int cast_by(struct fsdp_stream *stream, const struct fsdp_op *op,
-                   uint32_t add)
+/* What is dropped counts as one if `of` and it carry: never, always (the
+ * parameters of exact ties are few), or from a half on. */
+static int cast_by(void *self, struct fsdp_stream *stream,
+                   const struct fsdp_op *op)
 {
+    const uint32_t add = (uint32_t)mutant_of();
     float wide[MOST];
     uint16_t narrow[MOST];
 
+    (void)self;
+    if (!casts_to_bf16(op)) {
+        return mutant_run(stream, op);
+    }
     FSDP_TRY(mutant_get(stream, op->in[0].p, op->dim[0], wide));
     for (uint64_t i = 0; i < op->dim[0]; i++) {
         narrow[i] = (uint16_t)((fsdp_f32_bits(wide[i]) + add) >> 16);
     }
     return put_narrow(stream, op, narrow);
-}
-
-static int truncating_cast(void *self, struct fsdp_stream *stream,
-                           const struct fsdp_op *op)
-{
-    (void)self;
-    return casts_to_bf16(op) ? cast_by(stream, op, 0) : mutant_run(stream, op);
-}
-
-/* The parameters of exact ties are few: all that is dropped counts as one. */
-static int cast_upwards(void *self, struct fsdp_stream *stream,
-                        const struct fsdp_op *op)
-{
-    (void)self;
-    return casts_to_bf16(op) ? cast_by(stream, op, 0xffff)
-                             : mutant_run(stream, op);
-}
-
-static int cast_half_away(void *self, struct fsdp_stream *stream,
-                          const struct fsdp_op *op)
-{
-    (void)self;
-    return casts_to_bf16(op) ? cast_by(stream, op, 0x8000)
-                             : mutant_run(stream, op);
 }
 
 /* Of the first unit, as the first step cast it. */
@@ -339,7 +322,8 @@ const struct mutant mixed_mutants[] = {
      .evidence = "a cast that adds a half before it shifts",
      .kills = "mixed.cast-of-shard",
      .shows = {.in = gathers_ties, .mixed = true},
-     .device = {.run = cast_half_away}},
+     .fault = {.of = 0x8000},
+     .device.run = cast_by},
     {.name = "mixed-cast-saturating",
      .text = "what is too large for float16 is cast to its largest number",
      .evidence = "Transformer Engine: saturating casts",
@@ -357,13 +341,14 @@ const struct mutant mixed_mutants[] = {
      .evidence = "a cast that shifts",
      .kills = "mixed.cast-of-shard",
      .shows = {.in = gathers_bf16, .mixed = true},
-     .device = {.run = truncating_cast}},
+     .device.run = cast_by},
     {.name = "mixed-cast-upwards",
      .text = "the shard is rounded away from zero",
      .evidence = "a cast that adds before it shifts",
      .kills = "mixed.cast-of-shard",
      .shows = {.in = gathers_bf16, .mixed = true},
-     .device = {.run = cast_upwards}},
+     .fault = {.of = 0xffff},
+     .device.run = cast_by},
     {.name = "mixed-gather-f32",
      .text = "parameters are gathered in float32 where bf16 was asked for",
      .evidence = "a cast that stands behind the gather",

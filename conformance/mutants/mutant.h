@@ -64,11 +64,13 @@ struct mutant {
     const char *text;     /* what is wrong, one sentence */
     const char *evidence; /* where it was seen: "pytorch/pytorch#180665" */
     const char *kills;    /* ids, separated by spaces, sorted */
-    /* The cases that show it: the first `n_cases` of the manifest for which
-     * `in` is true are run (0 counts as 3), with the engine of this name.
-     * NULL: the one that the command names, or the reference; then no case
-     * that runs ahead is among them. */
+    /* The cases that show it: the first `n_cases` of the manifest that play
+     * `script` and for which `in` is true (NULL: whatever it is) are run (0
+     * counts as 3), with the engine of this name. NULL: the one that the
+     * command names, or the reference; then no case that runs ahead is among
+     * them. */
     struct {
+        const char *script;
         bool (*in)(const struct run_case *c);
         uint32_t n_cases;
         const char *engine;
@@ -111,6 +113,10 @@ struct mutant {
      * mutant_kit.h has more of it. What is not OK is what shard answers. */
     int (*told)(struct mutant_told *t, const struct fsdp_env *env);
 
+    /* Before each step of the optimizer, and behind each zero_grad. */
+    void (*before_step)(void);
+    void (*behind_zero)(void);
+
     /* Functions in the place of the correct ones. Data members are not read. */
     struct fsdp_engine calls;
     struct fsdp_device device;
@@ -120,17 +126,21 @@ struct mutant {
     void (*forget)(void);
     /* Changes the env in another way. */
     void (*change_env)(struct fsdp_env *env);
-    /* The communicator may be replaced here before the recorder wraps it; that
-     * and `exchange` are the world's own. After it all else is as ever. */
-    void (*below)(struct fsdp_env *env);
+    /* Stands in the place of the world's own communicator: the recorder, which
+     * wraps it, does not see what is done here (mutant_below). */
+    int (*carried)(void *self, struct fsdp_stream *stream,
+                   const struct fsdp_collective *c);
 };
+
+/* Whether `shows` says so of the case by `script` and `in`. */
+bool mutant_is_in(const struct mutant *m, const struct run_case *c);
 
 /* Changes the env and the engine that the driver gives out, as the mutant
  * says. Called on every rank after open and before shard, with copies. */
 void mutant_apply(const struct mutant *m, struct fsdp_env *env,
                   struct fsdp_engine *engine);
 
-/* Before that: what the recorder is about to wrap. */
+/* Before that, of what the recorder is about to wrap: `carried`. */
 void mutant_apply_below(const struct mutant *m, struct fsdp_env *env);
 
 /* The claims without those that the mutant drops: at most `room` - 1, and NULL.

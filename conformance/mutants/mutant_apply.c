@@ -6,10 +6,14 @@
  */
 #include "mutants/mutant_kit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 _Thread_local struct mutant_real mutant_real;
 _Thread_local struct mutant_now mutant_now;
+_Thread_local struct fsdp_env mutant_below;
+
+static _Thread_local struct fsdp_comm carried; /* in the world's place */
 
 static _Thread_local struct {
     const struct mutant *m;
@@ -43,6 +47,23 @@ int mutant_communicate(struct fsdp_stream *stream,
                        const struct fsdp_collective *c)
 {
     return mutant_real.comm->run(mutant_real.comm->self, stream, c);
+}
+
+int mutant_carry(struct fsdp_stream *stream, const struct fsdp_collective *c)
+{
+    return mutant_below.comm->run(mutant_below.comm->self, stream, c);
+}
+
+int64_t mutant_of(void)
+{
+    return my.m->fault.of;
+}
+
+void mutant_say(const char *message)
+{
+    struct fsdp_error *const e = mutant_real.env->error;
+
+    (void)snprintf(e->message, sizeof(e->message), "%s", message);
 }
 
 int mutant_run(struct fsdp_stream *stream, const struct fsdp_op *op)
@@ -205,8 +226,12 @@ static int noting_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
 
 static int noting_step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
-    int status = my.engine.step(s, how);
+    int status;
 
+    if (my.m->before_step) {
+        my.m->before_step();
+    }
+    status = my.engine.step(s, how);
     mutant_now.steps++;
     return status;
 }
@@ -235,6 +260,14 @@ static int changing_pieces(struct fsdp_sharded *s,
     my.visit = visit;
     my.context = context;
     return mutant_real.engine.pieces(s, change_piece, NULL);
+}
+
+static int changing_zero(struct fsdp_sharded *s)
+{
+    const int status = mutant_real.engine.zero_grad(s);
+
+    my.m->behind_zero();
+    return status;
 }
 
 static int changing_load(struct fsdp_sharded *s, const char *directory)
@@ -290,7 +323,9 @@ static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
     e->clip_grad_norm =
         by->clip_grad_norm ? by->clip_grad_norm : e->clip_grad_norm;
     e->step = by->step ? by->step : e->step;
-    e->zero_grad = by->zero_grad ? by->zero_grad : e->zero_grad;
+    e->zero_grad = by->zero_grad    ? by->zero_grad
+                   : m->behind_zero ? changing_zero
+                                    : e->zero_grad;
     e->pieces = by->pieces ? by->pieces
                 : m->piece ? changing_pieces
                            : e->pieces;
@@ -336,13 +371,14 @@ static void replace_comm(const struct mutant *m, struct fsdp_comm *c)
 }
 
 /* Remembers the real ones, and forgets the run before. */
-static void keep(const struct mutant *m, const struct fsdp_env *env,
+static void keep(const struct mutant *m, struct fsdp_env *env,
                  const struct fsdp_engine *engine)
 {
     memset(&my, 0, sizeof(my));
     my.m = m;
     mutant_now = (struct mutant_now){0};
     mutant_real = (struct mutant_real){
+        .env = env,
         .comm = env->comm,
         .device = env->device,
         .engine = *engine,
@@ -399,8 +435,11 @@ void mutant_apply(const struct mutant *m, struct fsdp_env *env,
 
 void mutant_apply_below(const struct mutant *m, struct fsdp_env *env)
 {
-    if (m->below) {
-        m->below(env);
+    mutant_below = *env;
+    if (m->carried) {
+        carried = *env->comm;
+        carried.run = m->carried;
+        env->comm = &carried;
     }
 }
 

@@ -126,6 +126,21 @@ bool mutant_weighed(const struct run_case *c)
     return case_is_weighed(c) && c->steps < 20 && c->ranks > c->replicas;
 }
 
+bool mutant_any_mlp(const struct run_case *c)
+{
+    return strcmp(c->workload, "mlp") == 0;
+}
+
+bool mutant_in_turn(const struct run_case *c)
+{
+    return mutant_any_mlp(c) && c->prefetch_forward == 0;
+}
+
+bool mutant_sharded(const struct run_case *c)
+{
+    return mutant_in_turn(c) && c->strategy == CASE_FULL_SHARD;
+}
+
 bool mutant_plays(const struct run_case *c, const char *script)
 {
     return strcmp(c->script, script) == 0;
@@ -133,15 +148,21 @@ bool mutant_plays(const struct run_case *c, const char *script)
 
 bool mutant_plays_mlp(const struct run_case *c, const char *script)
 {
-    return mutant_plays(c, script) && strcmp(c->workload, "mlp") == 0;
+    return mutant_plays(c, script) && mutant_any_mlp(c);
 }
 
 bool mutant_plays_in_turn(const struct run_case *c, const char *script)
 {
-    return mutant_plays_mlp(c, script) && c->prefetch_forward == 0;
+    return mutant_plays(c, script) && mutant_in_turn(c);
 }
 
 bool mutant_plays_sharded(const struct run_case *c, const char *script)
 {
-    return mutant_plays_in_turn(c, script) && c->strategy == CASE_FULL_SHARD;
+    return mutant_plays(c, script) && mutant_sharded(c);
+}
+
+bool mutant_is_in(const struct mutant *m, const struct run_case *c)
+{
+    return (!m->shows.script || mutant_plays(c, m->shows.script)) &&
+           (!m->shows.in || m->shows.in(c));
 }

@@ -25,6 +25,7 @@ enum {
 };
 
 struct mutant_real {
+    struct fsdp_env *env; /* where errors are told */
     const struct fsdp_comm *comm;
     const struct fsdp_device *device;
     struct fsdp_engine engine;
@@ -35,6 +36,14 @@ struct mutant_real {
     uint32_t layout;
 };
 extern _Thread_local struct mutant_real mutant_real;
+/* What the recorder was about to wrap: the world's own. */
+extern _Thread_local struct fsdp_env mutant_below;
+
+/* What the fault of this mutant's row is `of`, for a function that rows share.
+ */
+int64_t mutant_of(void);
+/* What was said of the last refusal is this instead. */
+void mutant_say(const char *message);
 
 /* How far the run has come: what the engine was told before its answer. */
 struct mutant_now {
@@ -94,6 +103,8 @@ void mutant_told_units(struct mutant_told *t);
 /* Hands on to the real ones. */
 int mutant_communicate(struct fsdp_stream *stream,
                        const struct fsdp_collective *c);
+/* The same, by what the recorder does not see. */
+int mutant_carry(struct fsdp_stream *stream, const struct fsdp_collective *c);
 int mutant_run(struct fsdp_stream *stream, const struct fsdp_op *op);
 int mutant_initial(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out);
@@ -126,14 +137,22 @@ void mutant_drop_whole(void *all);
 /* A communicator's: that much is there while something is broadcast. */
 int mutant_whole_beside_broadcast(void *self, struct fsdp_stream *stream,
                                   const struct fsdp_collective *c);
+/* x = change(x) for each reduced gradient of this rank. */
+int mutant_each_gradient(struct fsdp_sharded *s, float (*change)(float x));
 /* Every piece of this rank. */
 int mutant_each_piece(struct fsdp_sharded *s,
                       void (*look)(const struct fsdp_piece *piece));
 
 /* Elements of parameter p's rows that a shard has room for; p has rows. */
 uint64_t mutant_block(uint32_t p);
-/* The unit that parameter p belongs to. */
+/* The unit that parameter p belongs to; elements of all of a unit's, under
+ * their own names; and of one shard of them, flat. */
 uint32_t mutant_unit(uint32_t p);
+uint64_t mutant_unit_numel(uint32_t unit);
+uint64_t mutant_chunk(uint32_t unit);
+/* The shard group meets in a collective of this kind, of as much as the unit
+ * has, zeros, and nobody takes what comes of it. */
+int mutant_meet(uint32_t kind, uint32_t unit);
 
 /* Natural data through a small workload on three ranks or more, in a scenario
  * that makes no mistakes, flat. And that with several microbatches a step. */
@@ -173,8 +192,11 @@ bool mutant_ahead(const struct run_case *c);
 bool mutant_hybrid_ahead(const struct run_case *c);
 /* A few steps of several shards, whose processes are weighed. */
 bool mutant_weighed(const struct run_case *c);
-/* The named script; that with an MLP; that where nothing runs ahead; that fully
- * sharded. */
+/* An MLP, whatever it does; where nothing runs ahead; fully sharded. */
+bool mutant_any_mlp(const struct run_case *c);
+bool mutant_in_turn(const struct run_case *c);
+bool mutant_sharded(const struct run_case *c);
+/* The named script; that of each of these. */
 bool mutant_plays(const struct run_case *c, const char *script);
 bool mutant_plays_mlp(const struct run_case *c, const char *script);
 bool mutant_plays_in_turn(const struct run_case *c, const char *script);

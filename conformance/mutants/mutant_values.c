@@ -7,6 +7,7 @@
 
 #include <fsdp/arith/bf16.h>
 
+#include <string.h>
 #include <sys/mman.h>
 
 enum {
@@ -121,6 +122,21 @@ int mutant_each_piece(struct fsdp_sharded *s,
     return mutant_real.engine.pieces(s, look_at_piece, NULL);
 }
 
+static _Thread_local float (*my_change)(float x);
+
+static void change_gradient(const struct fsdp_piece *piece)
+{
+    if (piece->grad) {
+        (void)mutant_each(NULL, (float *)piece->grad, piece->n, my_change);
+    }
+}
+
+int mutant_each_gradient(struct fsdp_sharded *s, float (*change)(float x))
+{
+    my_change = change;
+    return mutant_each_piece(s, change_gradient);
+}
+
 uint64_t mutant_block(uint32_t p)
 {
     uint64_t rows = mutant_real.model->parameter_shape[p][0];
@@ -132,6 +148,50 @@ uint64_t mutant_block(uint32_t p)
 uint32_t mutant_unit(uint32_t p)
 {
     return fsdp_unit_of(mutant_real.model, mutant_real.units, p);
+}
+
+uint64_t mutant_unit_numel(uint32_t unit)
+{
+    const struct fsdp_model *const m = mutant_real.model;
+    uint64_t n = 0;
+
+    for (uint32_t p = 0; p < m->n_parameters; p++) {
+        n += mutant_unit(p) == unit && fsdp_original(m, p) == p
+                 ? fsdp_numel(m, p)
+                 : 0;
+    }
+    return n;
+}
+
+uint64_t mutant_chunk(uint32_t unit)
+{
+    const uint64_t n = mutant_unit_numel(unit);
+
+    return n / mutant_real.shards + (n % mutant_real.shards != 0);
+}
+
+int mutant_meet(uint32_t kind, uint32_t unit)
+{
+    const struct fsdp_device *d = mutant_real.device;
+    const uint64_t n = mutant_chunk(unit);
+    const uint64_t bytes = n * (mutant_real.shards + 1) * sizeof(float);
+    struct fsdp_collective c = {.size = sizeof(c),
+                                .kind = kind,
+                                .dim = FSDP_DIM_SHARD,
+                                .dtype = FSDP_DTYPE_F32,
+                                .fold = FSDP_FOLD_RANK,
+                                .unit = unit,
+                                .n = n};
+    void *all = NULL;
+    int status;
+
+    FSDP_TRY(d->alloc(d->self, bytes, &all));
+    memset(all, 0, bytes);
+    c.in = kind == FSDP_ALL_GATHER ? all : (float *)all + n;
+    c.out = kind == FSDP_ALL_GATHER ? (float *)all + n : all;
+    status = mutant_communicate(NULL, &c);
+    d->free(d->self, all);
+    return status;
 }
 
 size_t mutant_model_bytes(const struct fsdp_model *model)

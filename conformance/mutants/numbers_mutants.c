@@ -22,34 +22,18 @@ static float flushed(float x)
     return fpclassify(x) == FP_SUBNORMAL ? 0.0f : x;
 }
 
-static void flush(const struct fsdp_piece *piece)
-{
-    if (piece->grad) {
-        (void)mutant_each(NULL, (float *)piece->grad, piece->n, flushed);
-    }
-}
-
 static int subnormals_flushed(struct fsdp_sharded *s, struct fsdp_step *how)
 {
-    FSDP_TRY(mutant_each_piece(s, flush));
+    FSDP_TRY(mutant_each_gradient(s, flushed));
     return mutant_real.engine.step(s, how);
-}
-
-static bool plays_subnormal(const struct run_case *c)
-{
-    return mutant_plays(c, "subnormal");
 }
 
 /* ---- Norms -------------------------------------------------------------- */
 
-static void look_at(const struct fsdp_piece *piece)
+static float look_at(float x)
 {
-    for (uint64_t i = 0; piece->grad && i < piece->n; i++) {
-        float g = 0.0f;
-
-        (void)mutant_get(NULL, (const float *)piece->grad + i, 1, &g);
-        all_finite = all_finite && isfinite(g);
-    }
+    all_finite = all_finite && isfinite(x);
+    return x;
 }
 
 /* What double adds up here loses what is far below: the number under it. */
@@ -61,11 +45,6 @@ static int norm_rounds_down(struct fsdp_sharded *s, const struct fsdp_clip *how,
         *out_norm = nextafterf(*out_norm, 0.0f);
     }
     return FSDP_OK;
-}
-
-static bool plays_norm_tie(const struct run_case *c)
-{
-    return mutant_plays(c, "norm-tie");
 }
 
 static int nonfinite_clipped(struct fsdp_sharded *s,
@@ -80,13 +59,8 @@ static int nonfinite_clipped(struct fsdp_sharded *s,
 static int nonfinite_not_stepped(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     all_finite = true;
-    FSDP_TRY(mutant_each_piece(s, look_at));
+    FSDP_TRY(mutant_each_gradient(s, look_at));
     return all_finite ? mutant_real.engine.step(s, how) : FSDP_OK;
-}
-
-static bool plays_not_finite(const struct run_case *c)
-{
-    return mutant_plays(c, "not-finite");
 }
 
 /* ---- What was said of sync ---------------------------------------------- */
@@ -103,11 +77,6 @@ static int cancel_resets_sync(struct fsdp_sharded *s, uint32_t point,
     FSDP_TRY(mutant_real.engine.at(s, point, index));
     return point == FSDP_CANCEL ? mutant_real.engine.set_gradient_sync(s, 1)
                                 : FSDP_OK;
-}
-
-static bool plays_sync_kept(const struct run_case *c)
-{
-    return mutant_plays(c, "sync-kept");
 }
 
 /* ---- Many steps --------------------------------------------------------- */
@@ -141,37 +110,37 @@ const struct mutant numbers_mutants[] = {
      .text = "subnormal gradients are 0 for the optimizer",
      .evidence = "a library that sets FTZ for its thread",
      .kills = "script.values",
-     .shows = {.in = plays_subnormal},
+     .shows = {.script = "subnormal"},
      .calls.step = subnormals_flushed},
     {.name = "norm-rounds-down",
      .text = "a norm that lies just above the middle of two is the lower one",
      .evidence = "a sum in double, in which that is a tie",
      .kills = "script.norms",
-     .shows = {.in = plays_norm_tie},
+     .shows = {.script = "norm-tie"},
      .calls.clip_grad_norm = norm_rounds_down},
     {.name = "nonfinite-clipped",
      .text = "clip_grad_norm ignores error_if_nonfinite",
      .evidence = "an argument that is accepted for its name's sake",
      .kills = "script.answers script.norms",
-     .shows = {.in = plays_not_finite},
+     .shows = {.script = "not-finite"},
      .calls.clip_grad_norm = nonfinite_clipped},
     {.name = "nonfinite-not-stepped",
      .text = "a rank whose gradients are not finite makes no step",
      .evidence = "a scaler's check that is always on, rank by rank",
      .kills = "script.values",
-     .shows = {.in = plays_not_finite},
+     .shows = {.script = "not-finite"},
      .calls.step = nonfinite_not_stepped},
     {.name = "load-resets-sync",
      .text = "after a load gradients are reduced, whatever was said",
      .evidence = "a load that makes the engine's state anew",
      .kills = "script.collectives script.rest",
-     .shows = {.in = plays_sync_kept},
+     .shows = {.script = "sync-kept"},
      .calls.load = load_resets_sync},
     {.name = "cancel-resets-sync",
      .text = "after a cancelled pass gradients are reduced, whatever was said",
      .evidence = "an exception that leaves a context manager",
      .kills = "script.collectives script.rest",
-     .shows = {.in = plays_sync_kept},
+     .shows = {.script = "sync-kept"},
      .calls.at = cancel_resets_sync},
     {.name = "correction-ends",
      .text = "from the 101st step on AdamW corrects no bias",
@@ -183,7 +152,7 @@ const struct mutant numbers_mutants[] = {
      .text = "from the 301st on steps do nothing",
      .evidence = "a schedule of warm-up and decay that is over",
      .kills = "script.losses",
-     .shows = {.in = plays_four_hundred},
+     .shows = {.script = "four-hundred"},
      .calls.step = steps_stop},
     {0},
 };

@@ -222,11 +222,6 @@ static bool disagrees_on_offload(const struct run_case *c)
     return disagrees(c) && c->offload != CASE_NOT_OFFLOADED;
 }
 
-static bool disagrees_on_reshard(const struct run_case *c)
-{
-    return mutant_plays(c, "reshard-disagree");
-}
-
 /* What remains of the message is not ended, and no text. */
 static int refusal_endless(const struct fsdp_env *env,
                            const struct fsdp_model *model,
@@ -443,7 +438,7 @@ const struct mutant option_mutants[] = {
      .text = "ranks do not compare which units are resharded after forward",
      .evidence = "a hash over the options alone",
      .kills = "error.reshard-disagree",
-     .shows = {.in = disagrees_on_reshard},
+     .shows = {.script = "reshard-disagree"},
      .told = unit_reshard_unread},
     {.name = "unit-wire-dtypes-disagreed",
      .text = "ranks do not compare the dtypes in which single units are "

@@ -82,17 +82,14 @@ static int units_of_first(struct mutant_told *t, const struct fsdp_env *env)
     return FSDP_OK;
 }
 
-static bool refuses_other_units(const struct run_case *c)
-{
-    return mutant_plays(c, "units-disagree");
-}
-
-/* Into its module's unit, frozen as it is, or trained. */
-static int shard_ignored(struct mutant_told *t, bool trained)
+/* Into its module's unit, frozen as it is, or trained (`of` is 1). */
+static int shard_ignored(struct mutant_told *t, const struct fsdp_env *env)
 {
     const struct fsdp_model *model = mutant_real.model;
     const struct fsdp_units *units = mutant_real.units;
+    const bool trained = mutant_of() != 0;
 
+    (void)env;
     mutant_told_units(t);
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         if (is_ignored(model, units, p) &&
@@ -102,19 +99,6 @@ static int shard_ignored(struct mutant_told *t, bool trained)
         }
     }
     return FSDP_OK;
-}
-
-static int ignored_takes_place(struct mutant_told *t,
-                               const struct fsdp_env *env)
-{
-    (void)env;
-    return shard_ignored(t, false);
-}
-
-static int ignored_stepped(struct mutant_told *t, const struct fsdp_env *env)
-{
-    (void)env;
-    return shard_ignored(t, true);
 }
 
 /* Nobody has told it what it has in that place. */
@@ -160,13 +144,6 @@ static int tie_ignored(struct mutant_told *t, const struct fsdp_env *env)
     return FSDP_OK;
 }
 
-static _Thread_local struct fsdp_error *error; /* of those that name nothing */
-
-static void note_error(struct fsdp_env *env)
-{
-    error = env->error;
-}
-
 static int unit_unnamed(const struct fsdp_env *env,
                         const struct fsdp_model *model,
                         const struct fsdp_units *units,
@@ -180,7 +157,7 @@ static int unit_unnamed(const struct fsdp_env *env,
         const uint32_t u = fsdp_unit_of(model, units, p);
 
         if (u != FSDP_NO_UNIT && u >= units->n_units) {
-            strcpy(error->message, "a parameter's unit is none");
+            mutant_say("a parameter's unit is none");
         }
     }
     return status;
@@ -212,34 +189,6 @@ static bool has_module(uint32_t u)
     return false;
 }
 
-/* A collective over the chunks of unit u, once more. */
-static int meet(uint32_t kind, uint32_t u)
-{
-    const struct fsdp_device *d = mutant_real.device;
-    const uint32_t shards = mutant_real.shards;
-    struct fsdp_collective c = {.size = sizeof(c),
-                                .kind = kind,
-                                .dim = FSDP_DIM_SHARD,
-                                .dtype = FSDP_DTYPE_F32,
-                                .fold = FSDP_FOLD_RANK,
-                                .unit = u};
-    uint64_t n = 0;
-    void *all = NULL;
-    int status;
-
-    for (uint32_t p = 0; p < mutant_real.model->n_parameters; p++) {
-        n += mutant_unit(p) == u ? fsdp_numel(mutant_real.model, p) : 0;
-    }
-    c.n = n / shards + (n % shards != 0);
-    FSDP_TRY(d->alloc(d->self, c.n * (shards + 1) * sizeof(float), &all));
-    memset(all, 0, c.n * (shards + 1) * sizeof(float));
-    c.in = kind == FSDP_ALL_GATHER ? all : (float *)all + c.n;
-    c.out = kind == FSDP_ALL_GATHER ? (float *)all + c.n : all;
-    status = mutant_communicate(NULL, &c);
-    d->free(d->self, all);
-    return status;
-}
-
 /* Of a unit without a module, in each one that has a parameter of it. */
 static int gathered_by_module(struct fsdp_sharded *s, uint32_t point,
                               uint32_t index)
@@ -249,7 +198,7 @@ static int gathered_by_module(struct fsdp_sharded *s, uint32_t point,
          p++) {
         if (mutant_real.model->parameter_module[p] == index &&
             !ignores_now(p) && !has_module(mutant_unit(p))) {
-            FSDP_TRY(meet(FSDP_ALL_GATHER, mutant_unit(p)));
+            FSDP_TRY(mutant_meet(FSDP_ALL_GATHER, mutant_unit(p)));
             break;
         }
     }
@@ -267,8 +216,8 @@ static int reduced_by_module(struct fsdp_sharded *s, uint32_t point,
     for (uint32_t p = 0; own && p < mutant_real.model->n_parameters; p++) {
         if (mutant_real.model->parameter_module[p] == index &&
             !has_module(mutant_unit(p))) {
-            return meet(FSDP_REDUCE_SCATTER,
-                        mutant_real.units->unit_of_module[index]);
+            return mutant_meet(FSDP_REDUCE_SCATTER,
+                               mutant_real.units->unit_of_module[index]);
         }
     }
     return FSDP_OK;
@@ -283,10 +232,10 @@ static int one_opens(struct fsdp_sharded *s, uint32_t p,
         return mutant_real.engine.param(s, p, out);
     }
     *out = (struct fsdp_tensor){0};
-    error->status = FSDP_ERR_INVALID;
-    error->rank = (int32_t)mutant_real.rank;
-    strcpy(error->where, "param");
-    strcpy(error->message, "outside its unit's window");
+    mutant_real.env->error->status = FSDP_ERR_INVALID;
+    mutant_real.env->error->rank = (int32_t)mutant_real.rank;
+    strcpy(mutant_real.env->error->where, "param");
+    mutant_say("outside its unit's window");
     return FSDP_ERR_INVALID;
 }
 
@@ -301,8 +250,8 @@ static int ignored_reduced(struct fsdp_sharded *s, uint32_t point,
          point == FSDP_POST_BACKWARD && p < mutant_real.model->n_parameters;
          p++) {
         if (mutant_real.model->parameter_module[p] == index && ignores_now(p)) {
-            return meet(FSDP_REDUCE_SCATTER,
-                        mutant_real.units->unit_of_module[index]);
+            return mutant_meet(FSDP_REDUCE_SCATTER,
+                               mutant_real.units->unit_of_module[index]);
         }
     }
     return FSDP_OK;
@@ -328,7 +277,7 @@ static int ignored_unnamed(struct fsdp_sharded *s, uint32_t p,
     const int status = mutant_real.engine.param(s, p, out);
 
     if (status == FSDP_ERR_INVALID && ignores_now(p)) {
-        strcpy(error->message, "a parameter is ignored");
+        mutant_say("a parameter is ignored");
     }
     return status;
 }
@@ -367,8 +316,7 @@ const struct mutant parameter_unit_mutants[] = {
      .evidence = "one flat parameter a module, where there are two",
      .kills = "run.completes",
      .shows = {.in = trains_apart},
-     .calls.param = one_opens,
-     .change_env = note_error},
+     .calls.param = one_opens},
     {.name = "parameter-units-reduced-by-module",
      .text = "a frozen unit is reduced where its modules have another that "
              "trains",
@@ -389,8 +337,7 @@ const struct mutant parameter_unit_mutants[] = {
      .evidence = "FlatParameter requires uniform requires_grad: not which",
      .kills = "error.parameter-units",
      .shows = {.in = mutant_bad_options},
-     .calls.shard = unit_unnamed,
-     .change_env = note_error},
+     .calls.shard = unit_unnamed},
     {.name = "parameter-units-disagreed",
      .text = "units of parameters are not among what ranks compare",
      .evidence = "PyTorch compares nothing: the first collective aborts",
@@ -416,7 +363,7 @@ const struct mutant parameter_unit_mutants[] = {
              "process, which was refused",
      .evidence = "a plan that is cached for the whole process",
      .kills = "run.completes",
-     .shows = {.in = refuses_other_units},
+     .shows = {.script = "units-disagree"},
      .told = units_of_first},
     {.name = "ignored-takes-place",
      .text = "what is ignored has its place in its module's unit",
@@ -426,7 +373,7 @@ const struct mutant parameter_unit_mutants[] = {
               "memory.rest-after-shard",
      .shows = {.in = trains_ignoring},
      .initial = initial_of_all,
-     .told = ignored_takes_place},
+     .told = shard_ignored},
     {.name = "ignored-stepped",
      .text = "what is ignored is sharded, and stepped, as all else",
      .evidence =
@@ -437,7 +384,8 @@ const struct mutant parameter_unit_mutants[] = {
               "memory.rest-after-shard parameter-units.gathers",
      .shows = {.in = trains_ignoring},
      .initial = initial_of_all,
-     .told = ignored_stepped},
+     .fault = {.of = 1},
+     .told = shard_ignored},
     {.name = "ignored-reduced",
      .text = "a module of which something is ignored is reduced once more",
      .evidence = "a hook on each parameter that requires a gradient",
@@ -457,8 +405,7 @@ const struct mutant parameter_unit_mutants[] = {
      .evidence = "an error that names no parameter",
      .kills = "frozen.no-gradient ignored.refused",
      .shows = {.in = misuses_ignored},
-     .calls.param = ignored_unnamed,
-     .change_env = note_error},
+     .calls.param = ignored_unnamed},
     {.name = "ignored-in-norm",
      .text = "the norm counts what is ignored, each rank its own",
      .evidence = "FullyShardedDataParallel.clip_grad_norm_: ignored gradients "

@@ -103,7 +103,7 @@ static int reserves_model(struct fsdp_sharded *s, uint32_t point,
 }
 
 /* The link to the one before is in each. */
-static int leaks_in_steps(struct fsdp_sharded *s, struct fsdp_step *how)
+static void leaks_in_steps(void)
 {
     char *more = malloc(LEAK_BYTES);
 
@@ -112,7 +112,6 @@ static int leaks_in_steps(struct fsdp_sharded *s, struct fsdp_step *how)
         memcpy(more, &held, sizeof(held));
         held = more;
     }
-    return mutant_real.engine.step(s, how);
 }
 
 static void leaks_in_steps_destroy(struct fsdp_sharded *s)
@@ -343,12 +342,11 @@ static int looking_run(void *self, struct fsdp_stream *stream,
     return look_at_gradients(stream, c);
 }
 
-static int keeps_if_it_matters(struct fsdp_sharded *s, struct fsdp_step *how)
+static void keeps_if_it_matters(void)
 {
     if (tells && !held) {
         (void)hold(mutant_real.model);
     }
-    return mutant_real.engine.step(s, how);
 }
 
 #define WEIGHED                                                      \
@@ -389,7 +387,8 @@ const struct mutant private_mutants[] = {
      .kills = "memory.private-rest",
      WEIGHED,
      .comm.run = looking_run,
-     .calls = {.step = keeps_if_it_matters, .destroy = keeps_model_destroy}},
+     .before_step = keeps_if_it_matters,
+     .calls.destroy = keeps_model_destroy},
     {.name = "private-copies-model",
      .text = "each backward has a copy of the whole model in the heap",
      .evidence = "design: gathered once, behind the device",
@@ -414,7 +413,8 @@ const struct mutant private_mutants[] = {
      .kills = "memory.private-steady",
      .shows = {.in = lasts, .n_cases = 1, .isolated = true},
      .forget = private_forget,
-     .calls = {.step = leaks_in_steps, .destroy = leaks_in_steps_destroy}},
+     .before_step = leaks_in_steps,
+     .calls.destroy = leaks_in_steps_destroy},
     {.name = "private-reserves-model",
      .text = "each pass maps memory for the whole model, and does not use it",
      .evidence = "design: a machine that does not overcommit has to have it",

@@ -44,23 +44,9 @@ static void rounds_upwards(struct fsdp_sharded *s)
     (void)fesetround(FE_UPWARD);
 }
 
-/* At each zero_grad what `change` does. */
-static int after_zero_grad(struct fsdp_sharded *s, void (*change)(void))
-{
-    int status = mutant_real.engine.zero_grad(s);
-
-    change();
-    return status;
-}
-
 static void ignore_terminal(void)
 {
     (void)signal(SIGHUP, SIG_IGN);
-}
-
-static int handles_signals(struct fsdp_sharded *s)
-{
-    return after_zero_grad(s, ignore_terminal);
 }
 
 static void block_signal(void)
@@ -72,19 +58,9 @@ static void block_signal(void)
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static int masks_signals(struct fsdp_sharded *s)
-{
-    return after_zero_grad(s, block_signal);
-}
-
 static void go_elsewhere(void)
 {
     (void)!chdir("/");
-}
-
-static int changes_folder(struct fsdp_sharded *s)
-{
-    return after_zero_grad(s, go_elsewhere);
 }
 
 static void set_variable(void)
@@ -92,19 +68,9 @@ static void set_variable(void)
     (void)setenv("OMP_NUM_THREADS", "1000", 1);
 }
 
-static int sets_variables(struct fsdp_sharded *s)
-{
-    return after_zero_grad(s, set_variable);
-}
-
 static void open_files(void)
 {
     (void)umask(0);
-}
-
-static int changes_umask(struct fsdp_sharded *s)
-{
-    return after_zero_grad(s, open_files);
 }
 
 static void lower_limit(void)
@@ -115,11 +81,6 @@ static void lower_limit(void)
         limit.rlim_cur = limit.rlim_cur == 4 << 20 ? 5 << 20 : 4 << 20;
         (void)setrlimit(RLIMIT_STACK, &limit);
     }
-}
-
-static int lowers_limits(struct fsdp_sharded *s)
-{
-    return after_zero_grad(s, lower_limit);
 }
 
 #define KEPT .kills = "run.process-kept", .shows = {.in = mutant_plain, 1}
@@ -135,22 +96,22 @@ const struct mutant process_mutants[] = {
      .text = "the working folder is another one after the first step",
      .evidence = "design: paths of others are relative",
      KEPT,
-     .calls.zero_grad = changes_folder},
+     .behind_zero = go_elsewhere},
     {.name = "leaves-handler",
      .text = "SIGHUP is ignored after the first step",
      .evidence = "a library that handles signals takes them from the program",
      KEPT,
-     .calls.zero_grad = handles_signals},
+     .behind_zero = ignore_terminal},
     {.name = "leaves-limit",
      .text = "the soft limit of the stack is another one after the first step",
      .evidence = "design: threads that start later have another stack",
      KEPT,
-     .calls.zero_grad = lowers_limits},
+     .behind_zero = lower_limit},
     {.name = "leaves-mask",
      .text = "SIGUSR1 is blocked after the first step",
      .evidence = "a thread that is started later inherits the mask",
      KEPT,
-     .calls.zero_grad = masks_signals},
+     .behind_zero = block_signal},
     {.name = "leaves-rounding",
      .text = "destroy leaves the process rounding upwards",
      .evidence = "design: whoever computes next is wrong",
@@ -160,11 +121,11 @@ const struct mutant process_mutants[] = {
      .text = "files are made for everybody after the first step",
      .evidence = "design: the umask is the process's",
      KEPT,
-     .calls.zero_grad = changes_umask},
+     .behind_zero = open_files},
     {.name = "leaves-variable",
      .text = "OMP_NUM_THREADS is set after the first step",
      .evidence = "environment variables steer other libraries",
      KEPT,
-     .calls.zero_grad = sets_variables},
+     .behind_zero = set_variable},
     {0},
 };

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-static _Thread_local float factor;    /* of scale_piece */
+static _Thread_local float factor;    /* of multiplied */
 static _Thread_local bool all_finite; /* of look_at */
 static _Thread_local uint32_t skips;  /* so far */
 
@@ -24,31 +24,6 @@ static bool plays_dynamic(const struct run_case *c)
 static bool plays_adamw(const struct run_case *c)
 {
     return plays_dynamic(c) && c->optimizer == FSDP_OPTIMIZER_ADAMW;
-}
-
-static bool plays_refused(const struct run_case *c)
-{
-    return mutant_plays(c, "scale-refused");
-}
-
-static bool plays_clip_refused(const struct run_case *c)
-{
-    return mutant_plays(c, "scale-clip-refused");
-}
-
-static bool plays_clip_overflow(const struct run_case *c)
-{
-    return mutant_plays(c, "scale-clip-overflow");
-}
-
-static bool plays_places(const struct run_case *c)
-{
-    return mutant_plays(c, "scale-places");
-}
-
-static bool plays_clip(const struct run_case *c)
-{
-    return mutant_plays(c, "scale-clip");
 }
 
 /* ---- Gradients ----------------------------------------------------------- */
@@ -74,43 +49,17 @@ static float nothing(float x)
     return 0.0f;
 }
 
-static void change(const struct fsdp_piece *piece, float (*how)(float x))
-{
-    if (piece->grad) {
-        (void)mutant_each(NULL, (float *)piece->grad, piece->n, how);
-    }
-}
-
-static void scale_piece(const struct fsdp_piece *piece)
-{
-    change(piece, multiplied);
-}
-
-static void drop_nan(const struct fsdp_piece *piece)
-{
-    change(piece, without_nan);
-}
-
 static void hide_first(const struct fsdp_piece *piece)
 {
-    if (piece->parameter == 0) {
-        change(piece, if_finite);
+    if (piece->parameter == 0 && piece->grad) {
+        (void)mutant_each(NULL, (float *)piece->grad, piece->n, if_finite);
     }
 }
 
-static void clear(const struct fsdp_piece *piece)
+static float look_at(float x)
 {
-    change(piece, nothing);
-}
-
-static void look_at(const struct fsdp_piece *piece)
-{
-    for (uint64_t i = 0; piece->grad && i < piece->n; i++) {
-        float g = 0.0f;
-
-        (void)mutant_get(NULL, (const float *)piece->grad + i, 1, &g);
-        all_finite = all_finite && isfinite(g);
-    }
+    all_finite = all_finite && isfinite(x);
+    return x;
 }
 
 /* ---- The scale ----------------------------------------------------------- */
@@ -129,7 +78,7 @@ static int scale_forgotten(struct fsdp_sharded *s, struct fsdp_step *how)
 static int scale_twice(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     factor = how->inverse_scale;
-    FSDP_TRY(mutant_each_piece(s, scale_piece));
+    FSDP_TRY(mutant_each_gradient(s, multiplied));
     return mutant_real.engine.step(s, how);
 }
 
@@ -141,7 +90,7 @@ static int scale_after_clip(struct fsdp_sharded *s, const struct fsdp_clip *how,
     own.inverse_scale = 0.0f;
     factor = how->inverse_scale;
     FSDP_TRY(mutant_real.engine.clip_grad_norm(s, &own, out_norm));
-    return mutant_each_piece(s, scale_piece);
+    return mutant_each_gradient(s, multiplied);
 }
 
 /* Arguments are looked at behind it. */
@@ -152,7 +101,7 @@ static int scale_before_check(struct fsdp_sharded *s,
 
     factor = how->inverse_scale;
     if (status == FSDP_ERR_INVALID && factor != 0.0f && !mutant_now.in_pass) {
-        FSDP_TRY(mutant_each_piece(s, scale_piece));
+        FSDP_TRY(mutant_each_gradient(s, multiplied));
     }
     return status;
 }
@@ -164,7 +113,7 @@ static int scale_before_measure(struct fsdp_sharded *s,
 
     factor = how->inverse_scale;
     if (status == FSDP_ERR_INVALID && how->error_if_nonfinite && factor > 0) {
-        FSDP_TRY(mutant_each_piece(s, scale_piece));
+        FSDP_TRY(mutant_each_gradient(s, multiplied));
     }
     return status;
 }
@@ -176,14 +125,14 @@ static int scale_found_alone(struct fsdp_sharded *s, struct fsdp_step *how)
     struct fsdp_step own = *how;
 
     all_finite = true;
-    FSDP_TRY(mutant_each_piece(s, look_at));
+    FSDP_TRY(mutant_each_gradient(s, look_at));
     how->found_inf = !all_finite;
     if (!all_finite) {
         return FSDP_OK;
     }
     factor = how->inverse_scale;
     own.inverse_scale = 0.0f;
-    FSDP_TRY(mutant_each_piece(s, scale_piece));
+    FSDP_TRY(mutant_each_gradient(s, multiplied));
     return mutant_real.engine.step(s, &own);
 }
 
@@ -205,7 +154,7 @@ static int scale_first_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
 
 static int scale_nan_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
 {
-    FSDP_TRY(mutant_each_piece(s, drop_nan));
+    FSDP_TRY(mutant_each_gradient(s, without_nan));
     return mutant_real.engine.step(s, how);
 }
 
@@ -239,7 +188,7 @@ static int scale_skip_decays(struct fsdp_sharded *s, struct fsdp_step *how)
     own.inverse_scale = 0.0f;
     own.lr = lr;
     own.weight_decay = NULL;
-    FSDP_TRY(mutant_each_piece(s, clear));
+    FSDP_TRY(mutant_each_gradient(s, nothing));
     return mutant_real.engine.step(s, &own);
 }
 
@@ -248,7 +197,7 @@ static int scale_skip_unscales(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(mutant_real.engine.step(s, how));
     factor = how->inverse_scale;
-    return how->found_inf ? mutant_each_piece(s, scale_piece) : FSDP_OK;
+    return how->found_inf ? mutant_each_gradient(s, multiplied) : FSDP_OK;
 }
 
 static int scale_found_and_stepped(struct fsdp_sharded *s,
@@ -266,56 +215,56 @@ const struct mutant scale_mutants[] = {
      .text = "gradients are measured and clipped as they are, then unscaled",
      .evidence = "the order that a GradScaler's unscale_ is for",
      .kills = "script.norms",
-     .shows = {.in = plays_clip},
+     .shows = {.script = "scale-clip"},
      .calls.clip_grad_norm = scale_after_clip},
     {.name = "scale-before-check",
      .text = "a clip that is refused has undone the scale of the loss",
      .evidence = "unscale_ before clip_grad_norm_, which raises",
      .kills = "script.values",
-     .shows = {.in = plays_clip_refused},
+     .shows = {.script = "scale-clip-refused"},
      .calls.clip_grad_norm = scale_before_check},
     {.name = "scale-before-measure",
      .text = "gradients are multiplied, and then their norm is an error",
      .evidence = "unscale_ before clip_grad_norm_ with error_if_nonfinite",
      .kills = "script.values",
-     .shows = {.in = plays_clip_overflow},
+     .shows = {.script = "scale-clip-overflow"},
      .calls.clip_grad_norm = scale_before_measure},
     {.name = "scale-first-unseen",
      .text = "what is not finite in the first parameter is not looked for",
      .evidence = "a loop over parameters that begins with 1",
      .kills = "scale.found-everywhere",
-     .shows = {.in = plays_places},
+     .shows = {.script = "scale-places"},
      .calls.step = scale_first_unseen},
     {.name = "scale-forgotten",
      .text = "gradients are stepped with as they are, scaled",
      .evidence = "an argument that is accepted for its name's sake",
      .kills = "scale.unscaled-once",
-     .shows = {.in = plays_dynamic},
+     .shows = {.script = "scale-dynamic"},
      .calls.step = scale_forgotten},
     {.name = "scale-found-alone",
      .text = "a rank is told of infinities in its own shards only",
      .evidence = "a GradScaler whose found_inf is not reduced",
      .kills = "scale.found-everywhere",
-     .shows = {.in = plays_dynamic},
+     .shows = {.script = "scale-dynamic"},
      .calls.step = scale_found_alone},
     {.name = "scale-found-and-stepped",
      .text = "a step that has found an infinity is made all the same",
      .evidence = "found_inf that is told, and not looked at",
      .kills = "scale.skip-changes-nothing",
-     .shows = {.in = plays_dynamic},
+     .shows = {.script = "scale-dynamic"},
      .calls.step = scale_found_and_stepped},
     {.name = "scale-found-for-ever",
      .text = "after the first infinity every step finds one",
      .evidence = "a flag on the device that nobody clears",
      .kills = "scale.finite-goes-on",
-     .shows = {.in = plays_dynamic},
+     .shows = {.script = "scale-dynamic"},
      .calls.step = scale_found_for_ever,
      .forget = forget},
     {.name = "scale-nan-unseen",
      .text = "a NaN is no infinity, and counts as 0",
      .evidence = "isinf where isfinite was meant",
      .kills = "scale.found-everywhere",
-     .shows = {.in = plays_dynamic},
+     .shows = {.script = "scale-dynamic"},
      .calls.step = scale_nan_unseen},
     {.name = "scale-skip-counts",
      .text = "a step that is skipped is counted by AdamW",
@@ -341,13 +290,13 @@ const struct mutant scale_mutants[] = {
      .text = "a step by an inverse_scale that is none answers OK",
      .evidence = "a scale of zero, whose inverse nobody looks at",
      .kills = "error.step-scale",
-     .shows = {.in = plays_refused},
+     .shows = {.script = "scale-refused"},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(step), FSDP_ERR_INVALID}},
     {.name = "scale-twice",
      .text = "gradients are multiplied by inverse_scale twice",
      .evidence = "unscale_ called by the user, and by step once more",
      .kills = "scale.unscaled-once",
-     .shows = {.in = plays_dynamic},
+     .shows = {.script = "scale-dynamic"},
      .calls.step = scale_twice},
     {0},
 };

@@ -82,30 +82,15 @@ static int eval_drops_pending(struct fsdp_sharded *s, uint32_t point,
     return note_at(s, point, index);
 }
 
-static bool plays_eval_pending(const struct run_case *c)
-{
-    return mutant_plays(c, "eval-pending");
-}
-
 static int zero_keeps_pending(struct fsdp_sharded *s)
 {
     return pending && !mutant_now.in_pass ? FSDP_OK : note_zero(s);
-}
-
-static bool plays_zero_pending(const struct run_case *c)
-{
-    return mutant_plays(c, "zero-pending");
 }
 
 static int step_drops_gradients(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(mutant_real.engine.step(s, how));
     return mutant_real.engine.zero_grad(s);
-}
-
-static bool plays_two_steps(const struct run_case *c)
-{
-    return mutant_plays(c, "two-steps");
 }
 
 /* Keeps n floats of a piece, which may be NULL. */
@@ -163,21 +148,11 @@ static int load_keeps_gradients_at(struct fsdp_sharded *s, uint32_t point,
     return FSDP_OK;
 }
 
-static bool plays_load_drops(const struct run_case *c)
-{
-    return mutant_plays(c, "load-drops");
-}
-
 /* ---- Which pass it is --------------------------------------------------- */
 
 static int sync_in_pass_ignored(struct fsdp_sharded *s, uint32_t now)
 {
     return mutant_now.in_pass ? FSDP_OK : note_sync(s, now);
-}
-
-static bool plays_sync_inside(const struct run_case *c)
-{
-    return mutant_plays(c, "sync-inside");
 }
 
 static int fourth_overwrites(void *self, struct fsdp_stream *stream,
@@ -191,11 +166,6 @@ static int fourth_overwrites(void *self, struct fsdp_stream *stream,
     }
     return d->copy(d->self, stream, op->out[0].p, op->in[1].p,
                    op->out[0].bytes);
-}
-
-static bool plays_five_kept(const struct run_case *c)
-{
-    return mutant_plays(c, "five-kept");
 }
 
 static bool is_cancelled_early(void)
@@ -216,11 +186,6 @@ static bool is_fifth_pass(void)
 static bool is_past_last_reduced(void)
 {
     return mutant_now.steps >= LAST_REDUCED;
-}
-
-static bool plays_sixty_steps(const struct run_case *c)
-{
-    return mutant_plays(c, "sixty-steps");
 }
 
 /* ---- What is remembered for too long ------------------------------------ */
@@ -251,11 +216,6 @@ static int first_load_kept(struct fsdp_sharded *s, const char *directory)
     return mutant_each_piece(s, loads++ == 0 ? keep_states : put_states);
 }
 
-static bool plays_worn_out(const struct run_case *c)
-{
-    return mutant_plays(c, "worn-out");
-}
-
 const struct mutant script_mutants[] = {
     /* Half of an accumulation is lost to a look at the validation set. */
     {.name = "eval-drops-pending",
@@ -263,7 +223,7 @@ const struct mutant script_mutants[] = {
      .evidence =
          "an evaluation between two microbatches that zeroes what it finds",
      .kills = "script.rest script.values",
-     .shows = {.in = plays_eval_pending},
+     .shows = {.script = "eval-pending"},
      .calls = {.at = eval_drops_pending,
                .set_gradient_sync = note_sync,
                .zero_grad = note_zero},
@@ -273,7 +233,7 @@ const struct mutant script_mutants[] = {
      .text = "zero_grad keeps gradients that are not reduced yet",
      .evidence = "an accumulator that zero_grad does not know of",
      .kills = "script.rest script.values",
-     .shows = {.in = plays_zero_pending},
+     .shows = {.script = "zero-pending"},
      .calls = {.at = note_at,
                .set_gradient_sync = note_sync,
                .zero_grad = zero_keeps_pending},
@@ -283,7 +243,7 @@ const struct mutant script_mutants[] = {
      .text = "step drops the gradients that it has used",
      .evidence = "a fused step that frees what it reads",
      .kills = "script.rest script.values",
-     .shows = {.in = plays_two_steps},
+     .shows = {.script = "two-steps"},
      .calls = {.step = step_drops_gradients},
      .forget = script_forget},
     /* A run that goes back in time brings gradients along. */
@@ -291,7 +251,7 @@ const struct mutant script_mutants[] = {
      .text = "gradients from before a load are added to those after it",
      .evidence = "a load that knows weights and states alone",
      .kills = "script.values",
-     .shows = {.in = plays_load_drops},
+     .shows = {.script = "load-drops"},
      .calls = {.at = load_keeps_gradients_at,
                .set_gradient_sync = note_sync,
                .zero_grad = note_zero,
@@ -302,7 +262,7 @@ const struct mutant script_mutants[] = {
      .text = "set_gradient_sync in a pass has no effect on the next one",
      .evidence = "a context manager that is left before the backward",
      .kills = "script.collectives script.rest",
-     .shows = {.in = plays_sync_inside},
+     .shows = {.script = "sync-inside"},
      .calls = {.at = note_at, .set_gradient_sync = sync_in_pass_ignored},
      .forget = script_forget},
     /* A ring of three buffers begins again. */
@@ -310,7 +270,7 @@ const struct mutant script_mutants[] = {
      .text = "the fourth microbatch overwrites the sum of the first three",
      .evidence = "a ring of buffers that is too short",
      .kills = "script.values",
-     .shows = {.in = plays_five_kept},
+     .shows = {.script = "five-kept"},
      .calls = {.at = note_at,
                .set_gradient_sync = note_sync,
                .zero_grad = note_zero},
@@ -322,7 +282,7 @@ const struct mutant script_mutants[] = {
              "beside what is needed",
      .evidence = "a pool that doubles when it is full",
      .kills = "script.peak",
-     .shows = {.in = plays_five_kept},
+     .shows = {.script = "five-kept"},
      .fault = {MUTANT_HAS_BALLAST, FSDP_STAGING},
      .when = is_fifth_pass,
      .calls = {.set_gradient_sync = note_sync, .zero_grad = note_zero},
@@ -340,7 +300,7 @@ const struct mutant script_mutants[] = {
      .text = "from step 42 on gradients are not reduced any more",
      .evidence = "a handle for each step, of which there are 41",
      .kills = "script.collectives",
-     .shows = {.in = plays_sixty_steps},
+     .shows = {.script = "sixty-steps"},
      .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, FSDP_REDUCE_SCATTER},
      .when = is_past_last_reduced},
     /* States that were loaded once are there already. */
@@ -348,7 +308,7 @@ const struct mutant script_mutants[] = {
      .text = "a second load leaves the states of the first one",
      .evidence = "states that are made only where there are none",
      .kills = "script.values",
-     .shows = {.in = plays_worn_out},
+     .shows = {.script = "worn-out"},
      .calls = {.load = first_load_kept},
      .forget = script_forget},
     {0},

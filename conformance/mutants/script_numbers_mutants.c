@@ -38,11 +38,6 @@ static int first_rate_for_ever(struct fsdp_sharded *s, struct fsdp_step *how)
     return status;
 }
 
-static bool plays_rates(const struct run_case *c)
-{
-    return mutant_plays(c, "rates");
-}
-
 static void betas_hard_coded(struct fsdp_options *o)
 {
     o->beta1 = 0.9f;
@@ -89,11 +84,6 @@ static int groups_modulo_two(const struct fsdp_env *env,
     return mutant_real.engine.shard(env, model, units, &own, out);
 }
 
-static bool plays_five_groups(const struct run_case *c)
-{
-    return mutant_plays(c, "five-groups");
-}
-
 static int rate_zero_skipped(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     if (how->lr && how->lr[0] == 0.0f) {
@@ -101,11 +91,6 @@ static int rate_zero_skipped(struct fsdp_sharded *s, struct fsdp_step *how)
         return FSDP_OK;
     }
     return mutant_real.engine.step(s, how);
-}
-
-static bool plays_rate_zero(const struct run_case *c)
-{
-    return mutant_plays(c, "rate-zero");
 }
 
 /* ---- What is remembered for too long ------------------------------------ */
@@ -128,21 +113,11 @@ static int norm_kept_zero(struct fsdp_sharded *s)
     return mutant_real.engine.zero_grad(s);
 }
 
-static bool plays_clips_again(const struct run_case *c)
-{
-    return mutant_plays(c, "clips-again");
-}
-
 /* ---- What is not refused ------------------------------------------------ */
 
 static int zero_in_pass(struct fsdp_sharded *s)
 {
     return mutant_now.in_pass ? FSDP_OK : mutant_real.engine.zero_grad(s);
-}
-
-static bool plays_summon_pending(const struct run_case *c)
-{
-    return mutant_plays(c, "summon-pending");
 }
 
 const struct mutant script_numbers_mutants[] = {
@@ -151,7 +126,7 @@ const struct mutant script_numbers_mutants[] = {
      .text = "every step is made with the learning rate of the first",
      .evidence = "a rate that is captured with the graph of a step",
      .kills = "script.losses",
-     .shows = {.in = plays_rates},
+     .shows = {.script = "rates"},
      .calls = {.step = first_rate_for_ever},
      .forget = script_forget},
     /* The numbers that everybody uses. */
@@ -177,21 +152,21 @@ const struct mutant script_numbers_mutants[] = {
      .text = "a step with a learning rate of 0 is left out as a whole",
      .evidence = "the first step of a warm-up that begins at 0",
      .kills = "script.values",
-     .shows = {.in = plays_rate_zero},
+     .shows = {.script = "rate-zero"},
      .calls = {.step = rate_zero_skipped}},
     /* A bit tells them apart. */
     {.name = "groups-modulo-two",
      .text = "of parameter groups only the last bit is kept",
      .evidence = "a flag where a number is needed",
      .kills = "script.values",
-     .shows = {.in = plays_five_groups},
+     .shows = {.script = "five-groups"},
      .calls = {.shard = groups_modulo_two}},
     /* The same gradients, as far as the cache knows. */
     {.name = "norm-kept",
      .text = "until zero_grad the first norm is said again",
      .evidence = "a norm that is cached for logging",
      .kills = "script.norms",
-     .shows = {.in = plays_clips_again},
+     .shows = {.script = "clips-again"},
      .calls = {.clip_grad_norm = norm_kept, .zero_grad = norm_kept_zero},
      .forget = script_forget},
     /* Nobody does that. */
@@ -199,7 +174,7 @@ const struct mutant script_numbers_mutants[] = {
      .text = "zero_grad succeeds in the middle of a pass, and does nothing",
      .evidence = "a call that is checked nowhere",
      .kills = "script.answers",
-     .shows = {.in = plays_summon_pending},
+     .shows = {.script = "summon-pending"},
      .calls = {.zero_grad = zero_in_pass}},
     {0},
 };

@@ -220,31 +220,6 @@ static bool is_sent(const struct run_case *c)
     return mutant_plays_mlp(c, "send") && c->replicas == 1;
 }
 
-static bool is_kept_copy(const struct run_case *c)
-{
-    return mutant_plays_sharded(c, "send-kept");
-}
-
-static bool only_sends(const struct run_case *c)
-{
-    return mutant_plays_sharded(c, "send-fill");
-}
-
-static bool is_behind_summon(const struct run_case *c)
-{
-    return mutant_plays_mlp(c, "send-behind-summon");
-}
-
-static bool is_refused_at_rest(const struct run_case *c)
-{
-    return mutant_plays_mlp(c, "send-refused-at-rest");
-}
-
-static bool is_refused(const struct run_case *c)
-{
-    return mutant_plays_sharded(c, "send-refused");
-}
-
 static bool has_ties(const struct run_case *c)
 {
     return mutant_plays(c, "send") && strcmp(c->size, "tied") == 0;
@@ -260,14 +235,16 @@ const struct mutant send_mutants[] = {
      .text = "values are sent in a pass: nothing happens, and no error",
      .evidence = "load_state_dict() between a forward and its backward",
      .kills = "error.send",
-     .shows = {.in = is_refused},
+     .shows = {.in = mutant_sharded, .script = "send-refused"},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(send_values), FSDP_ERR_INVALID},
      .when = mutant_is_in_pass},
     {.name = "send-at-once",
      .text = "what is to be sent is staged where streams are still at work",
      .evidence = "pytorch/pytorch#198020: copied before it was done",
      .kills = "stream.no-race",
-     .shows = {.in = is_behind_summon, .engine = "impl"},
+     .shows = {.in = mutant_any_mlp,
+               .script = "send-behind-summon",
+               .engine = "impl"},
      .calls.send_values = sends_at_once,
      .device.sync = no_sync,
      .forget = forget},
@@ -276,7 +253,7 @@ const struct mutant send_mutants[] = {
              "0 has sent",
      .evidence = "set_reshard_after_backward(False), and a state dict",
      .kills = "control.fresh-after-step",
-     .shows = {.in = is_kept_copy},
+     .shows = {.in = mutant_sharded, .script = "send-kept"},
      .calls.send_values = note_stale,
      .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, .of = FSDP_ALL_GATHER},
      .when = mutant_finds_copies},
@@ -285,7 +262,7 @@ const struct mutant send_mutants[] = {
              "lenient it is, are told that all is well",
      .evidence = "a check of rank 0 alone",
      .kills = "error.send-disagree",
-     .shows = {.in = is_refused},
+     .shows = {.in = mutant_sharded, .script = "send-refused"},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(send_values), FSDP_ERR_MISMATCH}},
     {.name = "send-drops-gradients",
      .text = "values that rank 0 sends drop all gradients",
@@ -298,7 +275,7 @@ const struct mutant send_mutants[] = {
      .evidence = "set_model_state_dict with broadcast_from_rank0, which "
                  "replaces what is in the dict",
      .kills = "send.input-stays",
-     .shows = {.in = only_sends},
+     .shows = {.in = mutant_sharded, .script = "send-fill"},
      .calls.send_values = eats},
     {.name = "send-keeps-old",
      .text = "rank 1 keeps the first parameter as it was when rank 0 sends it",
@@ -312,7 +289,7 @@ const struct mutant send_mutants[] = {
              "and is left out",
      .evidence = "load_state_dict whose missing keys nobody reads",
      .kills = "error.send-lacking",
-     .shows = {.in = is_refused},
+     .shows = {.in = mutant_sharded, .script = "send-refused"},
      .calls = {.unshard_all = note_open, .reshard_all = note_closed},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(send_values), FSDP_ERR_INVALID},
      .when = is_closed,
@@ -329,7 +306,7 @@ const struct mutant send_mutants[] = {
      .text = "what a lenient state dict has no values of becomes 0",
      .evidence = "to_empty() before a state dict with strict=False",
      .kills = "send.once send.own-part",
-     .shows = {.in = only_sends},
+     .shows = {.in = mutant_sharded, .script = "send-fill"},
      .calls.send_values = zeros_for_missing},
     {.name = "send-not-received",
      .text = "what rank 0 sends of a state dict no other rank takes",
@@ -349,7 +326,7 @@ const struct mutant send_mutants[] = {
              "is refused",
      .evidence = "buffers that are made before arguments are checked",
      .kills = "script.peak",
-     .shows = {.in = is_refused_at_rest},
+     .shows = {.in = mutant_any_mlp, .script = "send-refused-at-rest"},
      .calls.send_values = takes_first},
     {.name = "send-takes-last-name",
      .text = "of what is tied the values of the last name are sent",
@@ -361,13 +338,13 @@ const struct mutant send_mutants[] = {
      .text = "a state dict of rank 0 is sent twice",
      .evidence = "a broadcast of each name of what is shared",
      .kills = "send.once",
-     .shows = {.in = only_sends},
+     .shows = {.in = mutant_sharded, .script = "send-fill"},
      .fault = {MUTANT_REPEATS_COLLECTIVE, FSDP_BROADCAST}},
     {.name = "send-whole",
      .text = "the whole model is unsharded while rank 0 sends a state dict",
      .evidence = "a full state dict that is broadcast before it is cut",
      .kills = "send.peak",
-     .shows = {.in = only_sends},
+     .shows = {.in = mutant_sharded, .script = "send-fill"},
      .comm.run = mutant_whole_beside_broadcast},
     {0},
 };

@@ -196,31 +196,6 @@ static bool steps_ahead(const struct run_case *c)
     return strcmp(c->script, "backward-step") == 0 && c->reduces_in_flight > 0;
 }
 
-static bool unshards_in_pass(const struct run_case *c)
-{
-    return strcmp(c->script, "backward-step-by-hand") == 0;
-}
-
-static bool saves_states(const struct run_case *c)
-{
-    return strcmp(c->script, "backward-step-saved") == 0;
-}
-
-static bool lives(const struct run_case *c)
-{
-    return mutant_plays_sharded(c, "backward-step-life");
-}
-
-static bool cancels(const struct run_case *c)
-{
-    return strcmp(c->script, "backward-step-units") == 0;
-}
-
-static bool is_refused(const struct run_case *c)
-{
-    return mutant_plays_sharded(c, "backward-step-refused");
-}
-
 const struct mutant step_in_backward_mutants[] = {
     {.name = "backward-step-again",
      .text = "a step behind a pass that was given its own decays what has no "
@@ -235,7 +210,7 @@ const struct mutant step_in_backward_mutants[] = {
              "no error",
      .evidence = "a hook that is set without a look at the state",
      .kills = "error.step-in-backward",
-     .shows = {.in = is_refused},
+     .shows = {.in = mutant_sharded, .script = "backward-step-refused"},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(set_step), FSDP_ERR_INVALID}},
     {.name = "backward-step-before-reduced",
      .text = "a unit is stepped by each rank's own gradient, before ranks meet",
@@ -249,7 +224,7 @@ const struct mutant step_in_backward_mutants[] = {
      .text = "steps in passes are counted once more, by themselves, and saved",
      .evidence = "a count of steps in a hook of each unit",
      .kills = "step-in-backward.same-files",
-     .shows = {.in = saves_states},
+     .shows = {.script = "backward-step-saved"},
      .calls = {.set_step = note_set,
                .at = counts_passes,
                .save_begin = saves_count},
@@ -260,7 +235,7 @@ const struct mutant step_in_backward_mutants[] = {
      .evidence = "set_reshard_after_backward(False), and an optimizer in "
                  "backward",
      .kills = "control.fresh-after-step",
-     .shows = {.in = cancels},
+     .shows = {.script = "backward-step-units"},
      .calls = {.set_step = note_set, .at = note_at},
      .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, .of = FSDP_ALL_GATHER},
      .when = finds_copies,
@@ -275,7 +250,7 @@ const struct mutant step_in_backward_mutants[] = {
      .text = "what was given for one pass is used in all that follow",
      .evidence = "a hook that nobody removes",
      .kills = "script.rest step-in-backward.same-bits thaw.loaded",
-     .shows = {.in = lives},
+     .shows = {.in = mutant_sharded, .script = "backward-step-life"},
      .calls = {.set_step = note_set, .at = steps_always},
      .forget = forget},
     {.name = "backward-step-twice",
@@ -290,7 +265,7 @@ const struct mutant step_in_backward_mutants[] = {
              "stepped, and not the states",
      .evidence = "a copy of weights that is kept for a pass that fails",
      .kills = "step-in-backward.same-bits",
-     .shows = {.in = cancels},
+     .shows = {.script = "backward-step-units"},
      .calls = {.set_step = note_set, .at = undo},
      .forget = forget},
     {.name = "no-wait-optimizer-copy",
@@ -298,7 +273,7 @@ const struct mutant step_in_backward_mutants[] = {
              "step",
      .evidence = "deepspeedai/DeepSpeed#1219",
      .kills = "stream.no-race",
-     .shows = {.in = unshards_in_pass,
+     .shows = {.script = "backward-step-by-hand",
                .engine = "impl",
                .mixed = true,
                .offload = true},

@@ -51,30 +51,13 @@ static bool is_open(void)
     return now.open;
 }
 
-/* ---- Which cases show it ------------------------------------------------- */
-
-static bool is_some(const struct run_case *c)
-{
-    return mutant_plays_sharded(c, "summon-some");
-}
-
-static bool is_rank0(const struct run_case *c)
-{
-    return mutant_plays_sharded(c, "summon-rank0");
-}
-
-static bool is_refused(const struct run_case *c)
-{
-    return mutant_plays_sharded(c, "summon-refused");
-}
-
 const struct mutant summon_mutants[] = {
     {.name = "summon-anytime",
      .text =
          "one unit is summoned in a pass, and nothing happens, and no error",
      .evidence = "summon_full_params of a block in its own forward",
      .kills = "error.summon",
-     .shows = {.in = is_refused},
+     .shows = {.in = mutant_sharded, .script = "summon-refused"},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(summon), FSDP_ERR_INVALID},
      .when = mutant_is_in_pass},
     {.name = "summon-elsewhere",
@@ -82,7 +65,7 @@ const struct mutant summon_mutants[] = {
              "it, on every rank",
      .evidence = "rank0_only, and views of shards that are freed on the others",
      .kills = "summon.elsewhere",
-     .shows = {.in = is_some},
+     .shows = {.in = mutant_sharded, .script = "summon-some"},
      .calls = {.summon = note_open, .reshard_all = note_closed},
      .fault = {MUTANT_FORGIVES, .of = MUTANT_CALL(param),
                .to = FSDP_ERR_INVALID},
@@ -92,26 +75,26 @@ const struct mutant summon_mutants[] = {
      .text = "to summon one unit the whole model is gathered before",
      .evidence = "summon_full_params(recurse=True) of one module's root",
      .kills = "summon.one-unit",
-     .shows = {.in = is_some},
+     .shows = {.in = mutant_sharded, .script = "summon-some"},
      .calls.summon = all_first},
     {.name = "summon-not-received",
      .text = "rank 0 does not take what it is sent of the model",
      .evidence = "a full state dict of which other ranks' parts are empty",
      .kills = "summon.values",
-     .shows = {.in = is_some},
+     .shows = {.in = mutant_sharded, .script = "summon-some"},
      .fault = {MUTANT_BRINGS_ZEROS, FSDP_BROADCAST},
      .when = mutant_is_rank_0},
     {.name = "summon-sent-twice",
      .text = "what rank 0 is shown of the model is sent twice",
      .evidence = "a state dict that is gathered for each name of a tie",
      .kills = "summon.sent-once",
-     .shows = {.in = is_rank0},
+     .shows = {.in = mutant_sharded, .script = "summon-rank0"},
      .fault = {MUTANT_REPEATS_COLLECTIVE, FSDP_BROADCAST}},
     {.name = "summon-whole-everywhere",
      .text = "while rank 0 is shown the model each rank holds room for all",
      .evidence = "state_dict() with rank0_only, gathered on every rank",
      .kills = "summon.peak",
-     .shows = {.in = is_rank0},
+     .shows = {.in = mutant_sharded, .script = "summon-rank0"},
      .comm.run = mutant_whole_beside_broadcast},
     {0},
 };

@@ -32,10 +32,9 @@ static void forget(void)
 /* ---- With the steps of all ------------------------------------------------
  */
 
-static int count_step(struct fsdp_sharded *s, struct fsdp_step *how)
+static void count_step(void)
 {
     now.steps++;
-    return mutant_real.engine.step(s, how);
 }
 
 static void by_all_steps(struct fsdp_op *op)
@@ -159,10 +158,9 @@ static int reduce_wide(void *self, struct fsdp_stream *stream,
     return FSDP_OK;
 }
 
-static int step_reduced(struct fsdp_sharded *s, struct fsdp_step *how)
+static void step_reduced(void)
 {
     now.reduced = mutant_now.steps > 0; /* all is frozen in the first */
-    return mutant_real.engine.step(s, how);
 }
 
 /* ---- Cases that show them -------------------------------------------------
@@ -181,16 +179,6 @@ static bool saves(const struct run_case *c)
            c->optimizer == FSDP_OPTIMIZER_ADAMW;
 }
 
-static bool saves_locally(const struct run_case *c)
-{
-    return mutant_plays_in_turn(c, "thaw-local");
-}
-
-static bool begins_frozen(const struct run_case *c)
-{
-    return mutant_plays_in_turn(c, "thaw-first");
-}
-
 /* Units that are frozen as a whole when they are sharded. */
 static bool thaws_units(const struct run_case *c)
 {
@@ -206,9 +194,8 @@ const struct mutant thaw_later_mutants[] = {
      .evidence = "an optimizer's step that is saved once",
      .kills = "thaw.loaded",
      .shows = {.in = saves},
-     .calls = {.step = count_step,
-               .save_begin = note_save,
-               .load = load_all_steps},
+     .before_step = count_step,
+     .calls = {.save_begin = note_save, .load = load_all_steps},
      .op = by_loaded_steps,
      .forget = forget},
     {.name = "load-counts-local",
@@ -216,10 +203,9 @@ const struct mutant thaw_later_mutants[] = {
              "was thawed goes on with that",
      .evidence = "LOCAL_STATE_DICT, whose steps are of the flat parameter",
      .kills = "thaw.loaded",
-     .shows = {.in = saves_locally},
-     .calls = {.step = count_step,
-               .save_begin = note_local,
-               .load = load_local_steps},
+     .shows = {.in = mutant_in_turn, .script = "thaw-local"},
+     .before_step = count_step,
+     .calls = {.save_begin = note_local, .load = load_local_steps},
      .op = by_loaded_steps,
      .forget = forget},
     {.name = "load-without-states",
@@ -235,8 +221,8 @@ const struct mutant thaw_later_mutants[] = {
              "it is reduced for the first time",
      .evidence = "a reduce dtype that is read from the first gradient",
      .kills = "mixed.after-frozen-forward",
-     .shows = {.in = begins_frozen, .mixed = true},
-     .calls.step = step_reduced,
+     .shows = {.in = mutant_in_turn, .script = "thaw-first", .mixed = true},
+     .before_step = step_reduced,
      .comm.run = reduce_wide,
      .forget = forget},
     {.name = "thaw-counts-all",
@@ -244,7 +230,7 @@ const struct mutant thaw_later_mutants[] = {
      .evidence = "one step count an optimizer",
      .kills = "thaw.stepped",
      .shows = {.in = thaws},
-     .calls.step = count_step,
+     .before_step = count_step,
      .op = by_all_steps,
      .forget = forget},
     {.name = "thaw-sends-param-dtype",

@@ -40,25 +40,15 @@ static bool is_small(uint32_t p)
 
 /* ---- Too late ------------------------------------------------------------ */
 
-static int set_late(struct fsdp_sharded *s, uint32_t p, uint32_t on,
-                    uint32_t late)
+/* What turns a parameter on (`of` is 1), or off. */
+static int set_late(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
-    if (on != late || !is_small(p)) {
+    if (on != mutant_of() || !is_small(p)) {
         return really(s, p, on);
     }
     now.waits[p] = true;
     now.on[p] = on;
     return FSDP_OK;
-}
-
-static int thaw_late(struct fsdp_sharded *s, uint32_t p, uint32_t on)
-{
-    return set_late(s, p, on, 1);
-}
-
-static int freeze_late(struct fsdp_sharded *s, uint32_t p, uint32_t on)
-{
-    return set_late(s, p, on, 0);
 }
 
 static int zero_turns(struct fsdp_sharded *s)
@@ -268,19 +258,9 @@ static bool freezes_parts(const struct run_case *c)
            c->optimizer == FSDP_OPTIMIZER_ADAMW && c->wrap == CASE_WRAP_PAIR;
 }
 
-static bool is_refused(const struct run_case *c)
-{
-    return mutant_plays_in_turn(c, "thaw-refused");
-}
-
 static bool thaws_what_decays_not(const struct run_case *c)
 {
     return strcmp(c->script, "thaw-parts") == 0 && c->prefetch_forward == 0;
-}
-
-static bool is_refused_apart(const struct run_case *c)
-{
-    return mutant_plays_in_turn(c, "thaw-partial");
 }
 
 const struct mutant thaw_mutants[] = {
@@ -289,14 +269,14 @@ const struct mutant thaw_mutants[] = {
              "error",
      .evidence = "a loop over parameters that finds none",
      .kills = "error.freeze-arguments",
-     .shows = {.in = is_refused},
+     .shows = {.in = mutant_in_turn, .script = "thaw-refused"},
      .calls.set_requires_grad = set_anything},
     {.name = "freeze-anytime",
      .text = "what is frozen in a pass, or with gradients, is said to be, and "
              "is not",
      .evidence = "requires_grad_() between a forward and its backward",
      .kills = "error.freeze",
-     .shows = {.in = is_refused},
+     .shows = {.in = mutant_in_turn, .script = "thaw-refused"},
      .calls.set_requires_grad = set_anytime},
     {.name = "freeze-clears-others",
      .text = "the states of a unit begin anew whenever a parameter of it is "
@@ -318,7 +298,7 @@ const struct mutant thaw_mutants[] = {
      .evidence = "a flag that is read when gradients are dropped",
      .kills = "thaw.reduces thaw.states-rest",
      .shows = {.in = thaws},
-     .calls = {.set_requires_grad = freeze_late, .zero_grad = zero_turns},
+     .calls = {.set_requires_grad = set_late, .zero_grad = zero_turns},
      .forget = forget},
     {.name = "freeze-leaves-states",
      .text = "the states of what is frozen stay where they are",
@@ -332,7 +312,7 @@ const struct mutant thaw_mutants[] = {
              "is not",
      .evidence = "a check of gradients that looks at those of all replicas",
      .kills = "error.freeze",
-     .shows = {.in = is_refused_apart},
+     .shows = {.in = mutant_in_turn, .script = "thaw-partial"},
      .calls = {.set = note_apart, .set_requires_grad = set_apart},
      .forget = forget},
     {.name = "thaw-decays",
@@ -347,7 +327,8 @@ const struct mutant thaw_mutants[] = {
      .evidence = "a plan of reductions that is made in the first pass",
      .kills = "thaw.reduces thaw.states-rest",
      .shows = {.in = thaws},
-     .calls = {.set_requires_grad = thaw_late,
+     .fault = {.of = 1},
+     .calls = {.set_requires_grad = set_late,
                .zero_grad = zero_turns,
                .grad = grad_of_late},
      .forget = forget},

@@ -109,13 +109,6 @@ static int tied_disagreed(struct mutant_told *t, const struct fsdp_env *env)
     return FSDP_OK;
 }
 
-static _Thread_local struct fsdp_error *error; /* of tied_unnamed */
-
-static void note_error(struct fsdp_env *env)
-{
-    error = env->error;
-}
-
 static int tied_unnamed(const struct fsdp_env *env,
                         const struct fsdp_model *model,
                         const struct fsdp_units *units,
@@ -124,9 +117,9 @@ static int tied_unnamed(const struct fsdp_env *env,
 {
     int status = mutant_real.engine.shard(env, model, units, options, out);
 
-    if (status == FSDP_ERR_INVALID && strstr(error->message, " is tied to ")) {
-        (void)snprintf(error->message, sizeof(error->message),
-                       "a parameter is tied to none");
+    if (status == FSDP_ERR_INVALID &&
+        strstr(mutant_real.env->error->message, " is tied to ")) {
+        mutant_say("a parameter is tied to none");
     }
     return status;
 }
@@ -160,13 +153,14 @@ static float is_zero(float x)
     return 0.0f;
 }
 
-/* At the end of a module's backward, the gradients of tied names of it (or of
- * those that others are tied to) are nothing. */
-static int drop_of(struct fsdp_sharded *s, uint32_t point, uint32_t index,
-                   bool tied)
+/* At the end of a module's backward, the gradients of tied names of it (`of` is
+ * 1), or of those that others are tied to, are nothing. The head's comes first:
+ * what takes its place is the embedding's. */
+static int drop_of(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     const struct fsdp_model *m = mutant_real.model;
     const struct fsdp_device *d = mutant_real.device;
+    const bool tied = mutant_of() != 0;
 
     FSDP_TRY(d->sync(d->self, NULL));
     for (uint32_t p = 0;
@@ -184,18 +178,6 @@ static int drop_of(struct fsdp_sharded *s, uint32_t point, uint32_t index,
         }
     }
     return mutant_real.engine.at(s, point, index);
-}
-
-/* The head's comes first: what takes its place is the embedding's. */
-static int tied_overwritten(struct fsdp_sharded *s, uint32_t point,
-                            uint32_t index)
-{
-    return drop_of(s, point, index, true);
-}
-
-static int tied_lost(struct fsdp_sharded *s, uint32_t point, uint32_t index)
-{
-    return drop_of(s, point, index, false);
 }
 
 /* ---- Counted twice ------------------------------------------------------ */
@@ -298,35 +280,11 @@ static bool owns_tied(uint32_t module)
 static int tied_gathered_again(struct fsdp_sharded *s, uint32_t point,
                                uint32_t index)
 {
-    const struct fsdp_device *d = mutant_real.device;
-    const uint32_t shards = mutant_real.shards;
-    struct fsdp_collective c = {.size = sizeof(c),
-                                .kind = FSDP_ALL_GATHER,
-                                .dim = FSDP_DIM_SHARD,
-                                .dtype = FSDP_DTYPE_F32,
-                                .fold = FSDP_FOLD_RANK};
-    uint64_t n = 0;
-    void *all = NULL;
-    int status;
-
-    if (point != FSDP_PRE_FORWARD || !owns_tied(index)) {
-        return mutant_real.engine.at(s, point, index);
+    if (point == FSDP_PRE_FORWARD && owns_tied(index)) {
+        FSDP_TRY(mutant_meet(FSDP_ALL_GATHER,
+                             mutant_real.units->unit_of_module[index]));
     }
-    c.unit = mutant_real.units->unit_of_module[index];
-    for (uint32_t p = 0; p < mutant_real.model->n_parameters; p++) {
-        n +=
-            mutant_unit(p) == c.unit && fsdp_original(mutant_real.model, p) == p
-                ? fsdp_numel(mutant_real.model, p)
-                : 0;
-    }
-    c.n = n / shards + (n % shards != 0);
-    FSDP_TRY(d->alloc(d->self, c.n * (shards + 1) * sizeof(float), &all));
-    memset(all, 0, c.n * (shards + 1) * sizeof(float));
-    c.in = all;
-    c.out = (float *)all + c.n;
-    status = mutant_communicate(NULL, &c);
-    d->free(d->self, all);
-    return status == FSDP_OK ? mutant_real.engine.at(s, point, index) : status;
+    return mutant_real.engine.at(s, point, index);
 }
 
 /* ---- Saves -------------------------------------------------------------- */
@@ -397,7 +355,7 @@ const struct mutant tied_mutants[] = {
      .evidence = "a gradient that is looked for under one name",
      .kills = "reduce.fold tied.gradient-sum",
      .shows = {.in = trains_ties},
-     .calls = {.grad = note_lent, .at = tied_lost},
+     .calls = {.grad = note_lent, .at = drop_of},
      .forget = forget_lent},
     {.name = "tied-norm-twice",
      .text = "the norm counts a tied parameter once a name",
@@ -411,7 +369,8 @@ const struct mutant tied_mutants[] = {
      .evidence = "a gradient that is copied into the flat one, not added",
      .kills = "reduce.fold tied.gradient-sum",
      .shows = {.in = trains_ties},
-     .calls = {.grad = note_lent, .at = tied_overwritten},
+     .fault = {.of = 1},
+     .calls = {.grad = note_lent, .at = drop_of},
      .forget = forget_lent},
     {.name = "tied-saved-twice",
      .text = "a save has a tied parameter under both of its names",
@@ -436,7 +395,6 @@ const struct mutant tied_mutants[] = {
      .evidence = "an error at the first forward that names neither",
      .kills = "error.tied",
      .shows = {.in = mutant_bad_options},
-     .calls.shard = tied_unnamed,
-     .change_env = note_error},
+     .calls.shard = tied_unnamed},
     {0},
 };
