@@ -153,19 +153,6 @@ static int buffer_count_cast(struct mutant_told *t, const struct fsdp_env *env)
     return FSDP_OK;
 }
 
-static void buffer_dtype_ignored(struct fsdp_options *o)
-{
-    o->buffer_dtype = FSDP_DTYPE_NONE;
-}
-
-static int buffer_unit_dtype_ignored(struct mutant_told *t,
-                                     const struct fsdp_env *env)
-{
-    (void)env;
-    t->units.buffer_dtype = NULL;
-    return FSDP_OK;
-}
-
 /* Each is called as its module is, on all ranks. */
 static int buffer_names_unread(struct mutant_told *t,
                                const struct fsdp_env *env)
@@ -205,7 +192,7 @@ const struct mutant buffer_told_mutants[] = {
      .evidence = "an option that is read and not used",
      .kills = "buffer.dtype error.buffer-dtypes-disagree memory.buffers",
      .shows = {.in = trains_in_16_bits, .mixed = true},
-     .options = buffer_dtype_ignored},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(buffer_dtype), FSDP_DTYPE_NONE}},
     {.name = "buffer-names-unread",
      .text = "ranks do not compare how buffers are called",
      .evidence = "a hash over parameters alone",
@@ -223,6 +210,6 @@ const struct mutant buffer_told_mutants[] = {
      .evidence = "a policy of the root's for all",
      .kills = "buffer.dtype memory.buffers",
      .shows = {.in = trains_in_units, .mixed = true},
-     .told = buffer_unit_dtype_ignored},
+     .fault = {MUTANT_UNTELLS, MUTANT_UNITS(buffer_dtype)}},
     {0},
 };

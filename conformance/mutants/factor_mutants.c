@@ -105,14 +105,6 @@ static int predivide_pending(void *self, struct fsdp_stream *stream,
     return mutant_run(stream, op);
 }
 
-static int unit_factors_ignored(struct mutant_told *t,
-                                const struct fsdp_env *env)
-{
-    (void)env;
-    t->units.divide_factor = t->units.predivide_factor = NULL;
-    return FSDP_OK;
-}
-
 enum {
     MOST = 64 /* units, groups or parameters of these cases */
 };
@@ -413,13 +405,15 @@ const struct mutant factor_mutants[] = {
      .evidence = "a hash over the options alone",
      .kills = "error.factors-disagree",
      .shows = {.in = disagrees, .factors = true},
-     .told = unit_factors_ignored},
+     .fault = {MUTANT_UNTELLS, MUTANT_UNITS(divide_factor),
+               MUTANT_UNITS(predivide_factor)}},
     {.name = "unit-factors-ignored",
      .text = "every unit is divided as the options say",
      .evidence = "pytorch/pytorch#167178",
      .kills = "reduce.unit-scale",
      .shows = {.in = has_unit_factors, .factors = true},
-     .told = unit_factors_ignored},
+     .fault = {MUTANT_UNTELLS, MUTANT_UNITS(divide_factor),
+               MUTANT_UNITS(predivide_factor)}},
     {.name = "unit-factors-shifted",
      .text = "every unit has the factors of the one behind it",
      .evidence = "units that are counted from the root",

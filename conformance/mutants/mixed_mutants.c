@@ -249,11 +249,6 @@ static int unit_dtypes_ignored(struct mutant_told *t,
     return FSDP_OK;
 }
 
-static void computes_in_f32(struct fsdp_options *o)
-{
-    o->param_dtype = FSDP_DTYPE_F32;
-}
-
 static bool has_defaults(const struct run_case *c)
 {
     return is_plain(c, CASE_DEFAULTS);
@@ -264,11 +259,6 @@ static void reduces_in_param_dtype(struct fsdp_options *o)
     if (o->reduce_dtype == FSDP_DTYPE_NONE) {
         o->reduce_dtype = o->param_dtype;
     }
-}
-
-static void reduces_in_bf16(struct fsdp_options *o)
-{
-    o->reduce_dtype = FSDP_DTYPE_BF16;
 }
 
 /* What one replica has summed is rounded before it meets the others'. */
@@ -316,7 +306,7 @@ const struct mutant mixed_mutants[] = {
      .evidence = "a path for one rank that skips the cast with the gather",
      .kills = "memory.peak-parameters mixed.alone-casts",
      .shows = {.in = is_alone, .mixed = true},
-     .options = computes_in_f32},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(param_dtype), FSDP_DTYPE_F32}},
     {.name = "mixed-cast-half-away",
      .text = "ties are rounded away from zero",
      .evidence = "a cast that adds a half before it shifts",
@@ -354,7 +344,7 @@ const struct mutant mixed_mutants[] = {
      .evidence = "a cast that stands behind the gather",
      .kills = "memory.peak-unsharded mixed.gather-dtype",
      .shows = {.in = gathers_bf16, .mixed = true},
-     .options = computes_in_f32},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(param_dtype), FSDP_DTYPE_F32}},
     {.name = "mixed-gradient-f32",
      .text = "a gradient is lent in float32 where bf16 was asked for",
      .evidence = "a gradient that keeps what autograd would have rounded",
@@ -384,7 +374,7 @@ const struct mutant mixed_mutants[] = {
      .evidence = "pytorch/pytorch#106395",
      .kills = "mixed.reduce-dtype",
      .shows = {.in = gathers_bf16, .mixed = true},
-     .options = reduces_in_bf16},
+     .fault = {MUTANT_SETS, MUTANT_OPTION(reduce_dtype), FSDP_DTYPE_BF16}},
     {.name = "mixed-reduce-rounded",
      .text = "gradients are rounded to bf16 and sent as float32",
      .evidence = "a cast that is undone before the wire",

@@ -21,6 +21,9 @@ enum mutant_fault_kind {
     /* The option at this offset of struct fsdp_options, a uint32_t, is set to
      * `to`; also a float, to 0. */
     MUTANT_SETS,
+    /* What units say of their own in the array at this offset of struct
+     * fsdp_units, and in that at `to` (0: no other), is not there. */
+    MUTANT_UNTELLS,
     /* Operators of this kind are left out, or run twice. */
     MUTANT_LEAVES_OUT_OP,
     MUTANT_REPEATS_OP,

@@ -20,6 +20,7 @@ static _Thread_local struct {
     struct fsdp_comm comm;
     struct fsdp_device device;
     struct fsdp_model model;
+    struct fsdp_units units;
     struct fsdp_engine engine; /* the mutant's, without what the kit notes */
     void (*visit)(void *context, const struct fsdp_piece *piece);
     void *context;
@@ -140,6 +141,17 @@ static int noting_shard(const struct fsdp_env *env,
         my.model = *model;
         my.model.initial = my.m->initial;
         model = &my.model;
+    }
+    if (my.m->fault.kind == MUTANT_UNTELLS) {
+        const void *const nothing = NULL;
+
+        my.units = *units;
+        memcpy((char *)&my.units + my.m->fault.of, &nothing, sizeof(nothing));
+        if (my.m->fault.to != 0) {
+            memcpy((char *)&my.units + my.m->fault.to, &nothing,
+                   sizeof(nothing));
+        }
+        units = &my.units;
     }
     if (my.m->fault.kind == MUTANT_SETS) {
         const uint32_t to = (uint32_t)my.m->fault.to;

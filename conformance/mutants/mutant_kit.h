@@ -17,6 +17,8 @@
 
 /* For MUTANT_SETS: where an option stands. */
 #define MUTANT_OPTION(field) offsetof(struct fsdp_options, field)
+/* For MUTANT_UNTELLS: where an array stands. */
+#define MUTANT_UNITS(field) offsetof(struct fsdp_units, field)
 /* For MUTANT_FORGIVES: where a function of the engine stands. */
 #define MUTANT_CALL(function) offsetof(struct fsdp_engine, function)
 

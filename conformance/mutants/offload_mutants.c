@@ -163,19 +163,6 @@ static void destroy_leaks(struct fsdp_sharded *s)
     mutant_real.engine.destroy(s);
 }
 
-static int shard_all_alike(const struct fsdp_env *env,
-                           const struct fsdp_model *model,
-                           const struct fsdp_units *units,
-                           const struct fsdp_options *options,
-                           struct fsdp_sharded **out)
-{
-    static _Thread_local struct fsdp_units alike;
-
-    alike = *units;
-    alike.offload = NULL;
-    return mutant_real.engine.shard(env, model, &alike, options, out);
-}
-
 /* ---- Copies -------------------------------------------------------------- */
 
 /* What was there when it was copied first. */
@@ -472,7 +459,7 @@ const struct mutant offload_mutants[] = {
      .evidence = "a policy that is read of the root alone",
      .kills = "offload.units",
      .shows = {.in = of_units, .offload = true},
-     .calls.shard = shard_all_alike},
+     .fault = {MUTANT_UNTELLS, MUTANT_UNITS(offload)}},
     {.name = "offload-without-host",
      .text = "where there is no host device, nothing is offloaded, and nothing "
              "said",

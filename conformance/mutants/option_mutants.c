@@ -144,38 +144,6 @@ static bool disagrees(const struct run_case *c)
     return c->scenario == CASE_DISAGREE && c->ranks > 1;
 }
 
-/* What a unit says of its own is not compared, as nobody reads it. */
-static int unit_dtypes_unread(struct mutant_told *t, const struct fsdp_env *env)
-{
-    (void)env;
-    t->units.param_dtype = NULL;
-    return FSDP_OK;
-}
-
-static int unit_wire_unread(struct mutant_told *t, const struct fsdp_env *env)
-{
-    (void)env;
-    t->units.reduce_dtype = NULL;
-    t->units.sum_dtype = NULL;
-    return FSDP_OK;
-}
-
-static int unit_grads_unread(struct mutant_told *t, const struct fsdp_env *env)
-{
-    (void)env;
-    t->units.grad_dtype = NULL;
-    t->units.accumulate_dtype = NULL;
-    return FSDP_OK;
-}
-
-static int unit_buffers_unread(struct mutant_told *t,
-                               const struct fsdp_env *env)
-{
-    (void)env;
-    t->units.buffer_dtype = NULL;
-    return FSDP_OK;
-}
-
 /* Whether anything of a unit is offloaded is read, and not what. */
 static int unit_kinds_unread(struct mutant_told *t, const struct fsdp_env *env)
 {
@@ -188,22 +156,6 @@ static int unit_kinds_unread(struct mutant_told *t, const struct fsdp_env *env)
         t->unit[u] = said > FSDP_OFFLOAD_OWN ? FSDP_OFFLOAD_ALL : said;
     }
     t->units.offload = t->units.offload ? t->unit : NULL;
-    return FSDP_OK;
-}
-
-static int unit_offload_unread(struct mutant_told *t,
-                               const struct fsdp_env *env)
-{
-    (void)env;
-    t->units.offload = NULL;
-    return FSDP_OK;
-}
-
-static int unit_reshard_unread(struct mutant_told *t,
-                               const struct fsdp_env *env)
-{
-    (void)env;
-    t->units.reshard_after_forward = NULL;
     return FSDP_OK;
 }
 
@@ -409,19 +361,20 @@ const struct mutant option_mutants[] = {
      .evidence = "a hash over what the model says of buffers",
      .kills = "error.buffer-dtypes-disagree",
      .shows = {.in = disagrees_on_buffers, .mixed = true},
-     .told = unit_buffers_unread},
+     .fault = {MUTANT_UNTELLS, MUTANT_UNITS(buffer_dtype)}},
     {.name = "unit-dtypes-disagreed",
      .text = "ranks do not compare the dtypes of single units",
      .evidence = "a hash over the options alone",
      .kills = "error.dtypes-disagree",
      .shows = {.in = disagrees_on_dtypes, .mixed = true},
-     .told = unit_dtypes_unread},
+     .fault = {MUTANT_UNTELLS, MUTANT_UNITS(param_dtype)}},
     {.name = "unit-grad-dtypes-disagreed",
      .text = "ranks do not compare the dtypes of single units' gradients",
      .evidence = "a hash over the options alone",
      .kills = "error.dtypes-disagree",
      .shows = {.in = disagrees_on_dtypes, .mixed = true},
-     .told = unit_grads_unread},
+     .fault = {MUTANT_UNTELLS, MUTANT_UNITS(grad_dtype),
+               MUTANT_UNITS(accumulate_dtype)}},
     {.name = "unit-kinds-disagreed",
      .text = "ranks do not compare what of single units is offloaded",
      .evidence = "a comparison of whether anything is",
@@ -433,20 +386,21 @@ const struct mutant option_mutants[] = {
      .evidence = "a hash over the options alone",
      .kills = "error.offload-disagree",
      .shows = {.in = disagrees_on_offload, .offload = true},
-     .told = unit_offload_unread},
+     .fault = {MUTANT_UNTELLS, MUTANT_UNITS(offload)}},
     {.name = "unit-reshard-disagreed",
      .text = "ranks do not compare which units are resharded after forward",
      .evidence = "a hash over the options alone",
      .kills = "error.reshard-disagree",
      .shows = {.script = "reshard-disagree"},
-     .told = unit_reshard_unread},
+     .fault = {MUTANT_UNTELLS, MUTANT_UNITS(reshard_after_forward)}},
     {.name = "unit-wire-dtypes-disagreed",
      .text = "ranks do not compare the dtypes in which single units are "
              "reduced",
      .evidence = "a hash over the options alone",
      .kills = "error.dtypes-disagree",
      .shows = {.in = disagrees_on_dtypes, .mixed = true},
-     .told = unit_wire_unread},
+     .fault = {MUTANT_UNTELLS, MUTANT_UNITS(reduce_dtype),
+               MUTANT_UNITS(sum_dtype)}},
     {.name = "shared-unclaimed",
      .text = "a tied parameter is not refused, though none is claimed",
      .evidence = "FullyShardedDataParallel unties it without a word",

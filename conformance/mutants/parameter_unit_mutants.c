@@ -62,14 +62,6 @@ static bool disagrees_on_ignored(const struct run_case *c)
 
 /* ---- It is sharded as something else ------------------------------------ */
 
-/* By modules; units without one are empty. */
-static int units_ignored(struct mutant_told *t, const struct fsdp_env *env)
-{
-    (void)env;
-    t->units.unit_of_parameter = NULL;
-    return FSDP_OK;
-}
-
 static _Thread_local uint32_t of_first[MUTANT_MOST_PARAMETERS];
 
 /* What was made for the first model serves each later one in the process. */
@@ -304,7 +296,7 @@ const struct mutant parameter_unit_mutants[] = {
               "frozen.no-state frozen.reshards layout.chunk-rule "
               "memory.rest-after-shard parameter-units.gathers",
      .shows = {.in = trains_apart},
-     .told = units_ignored},
+     .fault = {MUTANT_UNTELLS, MUTANT_UNITS(unit_of_parameter)}},
     {.name = "parameter-units-by-module",
      .text = "a unit of parameters is gathered for each module that uses it",
      .evidence = "hooks of each module that know nothing of the others",

@@ -102,17 +102,14 @@ static int step_by_own(void *self, struct fsdp_stream *stream,
 
 /* ---- Again --------------------------------------------------------------- */
 
+static float decayed(float x)
+{
+    return x * 0.875f;
+}
+
 static void decay(const struct fsdp_piece *piece)
 {
-    float x[MOST_SENT];
-
-    if (piece->n <= MOST_SENT &&
-        mutant_get(NULL, piece->value, piece->n, x) == FSDP_OK) {
-        for (uint64_t i = 0; i < piece->n; i++) {
-            x[i] *= 0.875f;
-        }
-        (void)mutant_put(NULL, x, piece->n, (void *)piece->value);
-    }
+    (void)mutant_each(NULL, (void *)piece->value, piece->n, decayed);
 }
 
 static int step_decays_again(struct fsdp_sharded *s, struct fsdp_step *how)

@@ -186,17 +186,15 @@ static int note_thawed(struct fsdp_sharded *s, uint32_t p, uint32_t on)
     return FSDP_OK;
 }
 
+static float decayed(float x)
+{
+    return x * now.factor;
+}
+
 static void decay(const struct fsdp_piece *piece)
 {
-    float x[MOST_ELEMENTS];
-
-    if (is_small(piece->parameter) && now.decays[piece->parameter] &&
-        piece->n <= MOST_ELEMENTS &&
-        mutant_get(NULL, piece->value, piece->n, x) == FSDP_OK) {
-        for (uint64_t i = 0; i < piece->n; i++) {
-            x[i] *= now.factor;
-        }
-        (void)mutant_put(NULL, x, piece->n, (void *)piece->value);
+    if (is_small(piece->parameter) && now.decays[piece->parameter]) {
+        (void)mutant_each(NULL, (void *)piece->value, piece->n, decayed);
     }
 }
 
