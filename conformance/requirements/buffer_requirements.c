@@ -7,11 +7,9 @@
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
-#include "judge/compare/compare_memory.h"
 
 #include <fsdp/arith/cast.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool shows_any(const struct expect *e)
 {

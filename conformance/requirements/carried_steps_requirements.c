@@ -10,9 +10,7 @@
 #include "requirements/carried.h"
 #include "requirements/script_action.h"
 
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- comm.carries-same --------------------------------------------------- */
 
