@@ -65,6 +65,7 @@ enum requirement_profile {
 
 struct requirement;
 struct compare_part;
+struct carried;
 
 /* A check that several requirements share (judge/compare/compare_checks.h).
  * What they differ in is data of their rows. */
@@ -153,6 +154,8 @@ struct requirement {
                       uint32_t k, struct finding *f);
         /* The last rank is given to it, or the last one that is sampled. */
         bool (*spoil)(const struct expect *e, struct record_rank *rank);
+        /* Or, of an uint64_t in struct record_rank: it is one more there. */
+        size_t raises;
     } rank;
     struct { /* check_each_part */
         bool (*holds)(const struct expect *e, const struct record *r,
@@ -170,6 +173,13 @@ struct requirement {
         bool (*holds)(const struct expect *e, const struct record *r,
                       const struct compare_part *part, struct finding *f);
     } look;
+    struct { /* check_carried */
+        /* Of each collective of which it is known what was sent. */
+        bool (*holds)(const struct carried *x, void *context,
+                      struct finding *f);
+        /* What is sent in the first that `is` this is another thing. */
+        bool (*is)(const struct carried *x, void *context);
+    } carried;
     struct { /* check_each_step */
         bool (*holds)(const struct expect *e,
                       const struct record_sequence *sequence, struct finding at,

@@ -7,7 +7,6 @@
 #include "mutants/mutant_kit.h"
 #include "world/world_comm.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {

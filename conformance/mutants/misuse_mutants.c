@@ -6,7 +6,6 @@
 #include "mutants/mutant_kit.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static bool is_at_bracket(void)
 {

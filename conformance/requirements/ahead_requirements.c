@@ -59,14 +59,6 @@ static bool stream_no_race_of_rank(const struct expect *e,
         x->later.stream, x->later.point, x->edge);
 }
 
-static bool stream_no_race_spoil(const struct expect *e,
-                                 struct record_rank *rank)
-{
-    (void)e;
-    rank->races.count++;
-    return true;
-}
-
 /*
  * stream.strict: in the strict profile compute is behind every collective of a
  * point before the model goes on from it.
@@ -258,7 +250,7 @@ const struct requirement ahead_requirements[] = {
      .needs = "run.completes",
      .applies = compare_case_plays,
      .check = &check_each_rank,
-     .rank = {stream_no_race_of_rank, stream_no_race_spoil}},
+     .rank = {stream_no_race_of_rank, .raises = COMPARE_OF_RANK(races.count)}},
     {.id = "stream.strict",
      .text = "Without prefetch and reductions in flight no collective is in "
              "flight across a point.",

@@ -7,11 +7,9 @@
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
-#include "judge/compare/compare_memory.h"
 
 #include <fsdp/arith/cast.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool shows_any(const struct expect *e)
 {
@@ -396,13 +394,6 @@ static bool bytes_of_rank(const struct expect *e,
                          "live as buffers at once");
 }
 
-static bool bytes_spoil(const struct expect *e, struct record_rank *rank)
-{
-    (void)e;
-    rank->memory.after_shard.live[FSDP_BUFFER]--;
-    return true;
-}
-
 /* ---- error.unknown-buffer ----------------------------------------------- */
 
 static bool asks_wrongly(const struct expect *e)
@@ -456,7 +447,8 @@ const struct requirement buffer_requirements[] = {
      .level = LEVEL_MEMORY,
      .needs = "run.shows-every-step",
      .applies = rests,
-     .rank = {bytes_of_rank, bytes_spoil}},
+     .rank = {bytes_of_rank,
+              .raises = COMPARE_OF_RANK(memory.after_shard.live[FSDP_BUFFER])}},
     {.id = "error.unknown-buffer",
      .text = "A buffer that the model does not have is refused as INVALID, at "
              "rest and in a pass, and the message has its number.",

@@ -130,6 +130,26 @@ bool carried_spoil(const struct expect *e, struct record *r,
     return rank && first.found;
 }
 
+static bool each_holds(const struct requirement *q, const struct expect *e,
+                       const struct record *r, struct finding *f)
+{
+    for (uint32_t k = 0; k < e->c->ranks; k++) {
+        if (!carried_each(e, r, k, q->carried.holds, NULL, f)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool each_spoil(const struct requirement *q, const struct expect *e,
+                       struct record *r)
+{
+    return carried_spoil(e, r, q->carried.is, NULL);
+}
+
+const struct requirement_check check_carried = {.holds = each_holds,
+                                                .spoil = each_spoil};
+
 /* ---- Which they are ------------------------------------------------------ */
 
 static bool is_of_unit(const struct carried *x, uint32_t kind)

@@ -61,4 +61,7 @@ uint64_t carried_nothing(const struct carried *x);
 bool carried_is_shard(const struct carried *x, uint32_t stage, uint32_t step,
                       bool *missing);
 
+/* `carried` holds of each collective of each rank. */
+extern const struct requirement_check check_carried;
+
 #endif

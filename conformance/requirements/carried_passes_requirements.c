@@ -13,7 +13,6 @@
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     GATHERS = 8, /* the last ones: a save gathers states of the same size */

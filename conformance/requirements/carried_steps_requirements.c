@@ -10,9 +10,7 @@
 #include "requirements/carried.h"
 #include "requirements/script_action.h"
 
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- comm.carries-same --------------------------------------------------- */
 
@@ -200,22 +198,6 @@ static bool looks(const struct expect *e)
     return script_does(e, SCRIPT_LOOK) && is_gathered(e);
 }
 
-static bool carries_looked_at_holds(const struct expect *e,
-                                    const struct record *r, struct finding *f)
-{
-    for (uint32_t k = 0; k < e->c->ranks; k++) {
-        if (!carried_each(e, r, k, sends_what_is_looked_at, NULL, f)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool carries_looked_at_spoil(const struct expect *e, struct record *r)
-{
-    return carried_spoil(e, r, is_looked_at, NULL);
-}
-
 const struct requirement carried_steps_requirements[] = {
     {.since = "1.1",
      .must = 1,
@@ -235,7 +217,7 @@ const struct requirement carried_steps_requirements[] = {
              "that nothing changes it.",
      .needs = "comm.as-carried",
      .applies = looks,
-     .holds = carries_looked_at_holds,
-     .spoil = carries_looked_at_spoil},
+     .check = &check_carried,
+     .carried = {sends_what_is_looked_at, is_looked_at}},
     {0},
 };

@@ -87,35 +87,10 @@ static bool gathers_its_shard(const struct carried *x, void *context,
     return !why || finding_text(f, carried_place(x, "all-gather"), why);
 }
 
-/* Calls `visit` for each collective of each rank. */
-static bool all_hold(const struct expect *e, const struct record *r,
-                     bool (*visit)(const struct carried *x, void *context,
-                                   struct finding *f),
-                     struct finding *f)
-{
-    for (uint32_t k = 0; k < e->c->ranks; k++) {
-        if (!carried_each(e, r, k, visit, NULL, f)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool carries_shards_holds(const struct expect *e, const struct record *r,
-                                 struct finding *f)
-{
-    return all_hold(e, r, gathers_its_shard, f);
-}
-
 static bool is_a_gather(const struct carried *x, void *context)
 {
     (void)context;
     return x->step == 0 && carried_is_gather(x);
-}
-
-static bool carries_shards_spoil(const struct expect *e, struct record *r)
-{
-    return carried_spoil(e, r, is_a_gather, NULL);
 }
 
 /* ---- What gradients add up to -------------------------------------------- */
@@ -238,21 +213,10 @@ static bool reduces_its_gradient(const struct carried *x, void *context,
                  f);
 }
 
-static bool carries_gradients_holds(const struct expect *e,
-                                    const struct record *r, struct finding *f)
-{
-    return all_hold(e, r, reduces_its_gradient, f);
-}
-
 static bool is_a_reduction(const struct carried *x, void *context)
 {
     (void)context;
     return x->step == 0 && carried_is_reduction(x);
-}
-
-static bool carries_gradients_spoil(const struct expect *e, struct record *r)
-{
-    return carried_spoil(e, r, is_a_reduction, NULL);
 }
 
 /* ---- comm.carries-partial-sums ------------------------------------------- */
@@ -279,21 +243,10 @@ static bool adds_up_its_replica(const struct carried *x, void *context,
                  f);
 }
 
-static bool carries_partials_holds(const struct expect *e,
-                                   const struct record *r, struct finding *f)
-{
-    return all_hold(e, r, adds_up_its_replica, f);
-}
-
 static bool is_a_partial(const struct carried *x, void *context)
 {
     (void)context;
     return x->step == 0 && carried_is_across(x);
-}
-
-static bool carries_partials_spoil(const struct expect *e, struct record *r)
-{
-    return carried_spoil(e, r, is_a_partial, NULL);
 }
 
 const struct requirement carried_values_requirements[] = {
@@ -301,13 +254,13 @@ const struct requirement carried_values_requirements[] = {
      .must = 1,
      .level = LEVEL_COMM,
      .needs = "comm.as-carried",
-     .looked_at = carried_is_known},
+     .looked_at = carried_is_known,
+     .check = &check_carried},
     {.id = "comm.carries-shards",
      .text = "Where ranks are isolated, what a rank has sent in an all-gather "
              "of a unit is its shard, bit for bit in the dtype of the wire.",
      .applies = is_gathered,
-     .holds = carries_shards_holds,
-     .spoil = carries_shards_spoil},
+     .carried = {gathers_its_shard, is_a_gather}},
     {.id = "comm.carries-gradients",
      .text = "Where ranks are isolated, what a rank has sent in a "
              "reduce-scatter of a unit is what its gradients add up to, bit "
@@ -315,15 +268,13 @@ const struct requirement carried_values_requirements[] = {
      .across = true,
      .needs = "comm.as-carried frozen.zeros",
      .applies = is_followed,
-     .holds = carries_gradients_holds,
-     .spoil = carries_gradients_spoil},
+     .carried = {reduces_its_gradient, is_a_reduction}},
     {.id = "comm.carries-partial-sums",
      .text = "Where ranks are isolated, what a rank has sent to the other "
              "replicas in an all-reduce of a unit is what the gradients of "
              "its own add up to, bit for bit in the dtype of the wire.",
      .across = true,
      .applies = is_replicated,
-     .holds = carries_partials_holds,
-     .spoil = carries_partials_spoil},
+     .carried = {adds_up_its_replica, is_a_partial}},
     {0},
 };

@@ -8,8 +8,6 @@
 #include "judge/compare/compare_checks.h"
 #include "requirements/script_checks.h"
 
-#include <string.h>
-
 static bool is_options(const struct expect *e)
 {
     return e->c->scenario == CASE_OPTIONS;

@@ -181,13 +181,6 @@ static bool no_state_of_rank(const struct expect *e,
     return true;
 }
 
-static bool no_state_spoil(const struct expect *e, struct record_rank *rank)
-{
-    (void)e;
-    rank->memory.after_shard.live[FSDP_OPTIM] += sizeof(float);
-    return true;
-}
-
 /* ---- What is reduced ---- */
 
 /* The first reduction of a unit that is mixed, or not, on rank 0. */
@@ -412,7 +405,8 @@ const struct requirement frozen_requirements[] = {
      .needs = "memory.ranges-valid",
      .applies = no_state_applies,
      .check = &check_each_rank,
-     .rank = {no_state_of_rank, no_state_spoil}},
+     .rank = {no_state_of_rank,
+              .raises = COMPARE_OF_RANK(memory.after_shard.live[FSDP_OPTIM])}},
     {.id = "frozen.reduce-size",
      .text =
          "The reductions of a unit of which a part is frozen carry what its "

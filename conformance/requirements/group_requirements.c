@@ -164,10 +164,19 @@ static bool decayed(const struct expect *e, uint32_t parameter, uint32_t step,
 
 /* ---- Checked -------------------------------------------------------------*/
 
+/* The row says which mistake this is: `kind`; `words` say what it has made. */
+static mistake_of *const mistakes[] = {other_betas, shifted, uncut, decayed};
+enum {
+    OTHER_BETAS,
+    SHIFTED,
+    UNCUT,
+    DECAYED
+};
+
 static bool is_not(const struct expect *e, const struct record *r,
-                   const struct compare_part *part, mistake_of *mistake,
-                   const char *words, struct finding *f)
+                   const struct compare_part *part, struct finding *f)
 {
+    mistake_of *const mistake = mistakes[part->q->kind];
     const struct replay_optimizer own =
         replay_optimizer_at(e, part->parameter, part->step);
     struct finding at = finding_at_part("after", -1, part);
@@ -183,45 +192,10 @@ static bool is_not(const struct expect *e, const struct record *r,
     for (uint32_t k = 0; mistake(e, part->parameter, part->step, k, &wrong);
          k++) {
         if (is_step_of(e, part, &v, &wrong)) {
-            return finding_text(f, at, words);
+            return finding_text(f, at, part->q->words);
         }
     }
     return true;
-}
-
-static bool betas_of_part(const struct expect *e, const struct record *r,
-                          const struct compare_part *part, struct finding *f)
-{
-    return is_not(e, r, part, other_betas,
-                  "all of this part was stepped by the betas, eps or momentum "
-                  "of another group, or of the options, or by other products "
-                  "of the betas",
-                  f);
-}
-
-static bool empty_of_part(const struct expect *e, const struct record *r,
-                          const struct compare_part *part, struct finding *f)
-{
-    return is_not(e, r, part, shifted,
-                  "all of this part was stepped by the group's numbers that "
-                  "has its place where the empty one is not counted",
-                  f);
-}
-
-static bool cut_of_part(const struct expect *e, const struct record *r,
-                        const struct compare_part *part, struct finding *f)
-{
-    return is_not(e, r, part, uncut,
-                  "all of this part was stepped by the group of its unit's "
-                  "first parameter",
-                  f);
-}
-
-static bool no_decay_of_part(const struct expect *e, const struct record *r,
-                             const struct compare_part *part, struct finding *f)
-{
-    return is_not(e, r, part, decayed,
-                  "all of this part has decayed, and it must not", f);
 }
 
 /* ---- Spoiled: all that was stepped, in the last step that is recorded -----*/
@@ -276,8 +250,10 @@ static bool spoil_part(const struct expect *e, struct record *r,
     return true;
 }
 
-static bool spoil(const struct expect *e, struct record *r, mistake_of *mistake)
+static bool mistake_spoil(const struct requirement *q, const struct expect *e,
+                          struct record *r)
 {
+    mistake_of *const mistake = mistakes[q->kind];
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
     const uint32_t last = compare_recorded_steps(e) - 1;
 
@@ -298,25 +274,14 @@ static bool spoil(const struct expect *e, struct record *r, mistake_of *mistake)
     return false;
 }
 
-static bool betas_spoil(const struct expect *e, struct record *r)
+static bool mistake_holds(const struct requirement *q, const struct expect *e,
+                          const struct record *r, struct finding *f)
 {
-    return spoil(e, r, other_betas);
+    return compare_parts_of(q, e, r, 0, compare_recorded_steps(e), is_not, f);
 }
 
-static bool empty_spoil(const struct expect *e, struct record *r)
-{
-    return spoil(e, r, shifted);
-}
-
-static bool cut_spoil(const struct expect *e, struct record *r)
-{
-    return spoil(e, r, uncut);
-}
-
-static bool no_decay_spoil(const struct expect *e, struct record *r)
-{
-    return spoil(e, r, decayed);
-}
+static const struct requirement_check check_mistake = {.holds = mistake_holds,
+                                                       .spoil = mistake_spoil};
 
 /* ---- Where they apply ----------------------------------------------------*/
 
@@ -359,30 +324,34 @@ const struct requirement group_requirements[] = {
      .level = LEVEL_STEP,
      .needs = "step.weights-untouched",
      .claim = "groups-betas",
-     .check = &check_each_part},
+     .check = &check_mistake},
     {.id = "groups.betas",
      .text = "Betas, eps and momentum of a parameter, and the products of its "
              "betas, are those of its own group.",
      .needs = "step.weights-untouched groups.cut groups.empty",
      .applies = has_betas,
-     .spoil = betas_spoil,
-     .part = {betas_of_part, 0, STEPS_RECORDED}},
+     .kind = OTHER_BETAS,
+     .words =
+         "all of this part was stepped by the betas, eps or momentum of "
+         "another group, or of the options, or by other products of the betas"},
     {.id = "groups.cut",
      .text = "In a unit with several groups each element is stepped by its own "
              "group's numbers.",
      .applies = is_cut,
-     .spoil = cut_spoil,
-     .part = {cut_of_part, 0, STEPS_RECORDED}},
+     .kind = UNCUT,
+     .words = "all of this part was stepped by the group of its unit's first "
+              "parameter"},
     {.id = "groups.empty",
      .text = "A group without parameters moves no other group's numbers.",
      .applies = has_empty,
-     .spoil = empty_spoil,
-     .part = {empty_of_part, 0, STEPS_RECORDED}},
+     .kind = SHIFTED,
+     .words = "all of this part was stepped by the group's numbers that has "
+              "its place where the empty one is not counted"},
     {.id = "groups.no-decay",
      .text = "A parameter that must not decay does not, whatever its group "
              "says.",
      .applies = spares_some,
-     .spoil = no_decay_spoil,
-     .part = {no_decay_of_part, 0, STEPS_RECORDED}},
+     .kind = DECAYED,
+     .words = "all of this part has decayed, and it must not"},
     {0},
 };

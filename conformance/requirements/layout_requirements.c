@@ -387,14 +387,6 @@ static bool has_replicas(const struct expect *e)
     return compare_case_initial(e) && e->replicas > 1;
 }
 
-static bool replicas_equal_of_part(const struct expect *e,
-                                   const struct record *r,
-                                   const struct compare_part *part,
-                                   struct finding *f)
-{
-    return compare_replica(e, r, part, RECORD_INITIAL, f);
-}
-
 /*
  * layout.initial-values: what is trained starts as the model says, for every
  * world and wrap.
@@ -465,7 +457,7 @@ const struct requirement layout_requirements[] = {
      .needs = "layout.chunk-rule",
      .applies = has_replicas,
      .check = &check_each_part,
-     .part = {replicas_equal_of_part, RECORD_INITIAL, STEPS_FIRST}},
+     .part = {check_replicas, RECORD_INITIAL, STEPS_FIRST}},
     {.id = "layout.initial-values",
      .text = "After sharding each rank holds the initial values of the "
              "elements it owns, bit for bit.",

@@ -232,13 +232,6 @@ static bool slope_of_rank(const struct expect *e,
                          "its shards take at rest");
 }
 
-static bool slope_spoil(const struct expect *e, struct record_rank *rank)
-{
-    (void)e;
-    rank->memory.peak_parameters++;
-    return true;
-}
-
 /* Fewer unsharded bytes at once, and more all-gathers, than in the case that
  * `change` makes of this one, where this run has its record. */
 static bool trade_off_applies(const struct requirement *q,
@@ -380,7 +373,8 @@ const struct requirement memory_peak_requirements[] = {
      .needs = "memory.peak-parameters memory.rest-after-shard",
      .applies = slope_applies,
      .check = &check_each_rank,
-     .rank = {slope_of_rank, slope_spoil}},
+     .rank = {slope_of_rank,
+              .raises = COMPARE_OF_RANK(memory.peak_parameters)}},
     {.id = "memory.wrap-trade-off",
      .text = "Wrapped by layer, a model holds fewer unsharded bytes at once "
              "and makes more all-gathers than wrapped as one unit.",

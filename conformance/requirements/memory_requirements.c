@@ -39,14 +39,6 @@ static bool rest_after_shard_of_rank(const struct expect *e,
                         finding_at("memory", -1, -1, k), f);
 }
 
-static bool rest_after_shard_spoil(const struct expect *e,
-                                   struct record_rank *rank)
-{
-    (void)e;
-    rank->memory.after_shard.live[FSDP_PARAM_SHARD]++;
-    return true;
-}
-
 /*
  * memory.rest-after-step: what a step leaves behind grows into the peak of the
  * next.
@@ -104,14 +96,6 @@ static bool no_activations_by_engine_of_rank(const struct expect *e,
                 got->live[FSDP_ACTIVATION], 0, "live outside a pass");
         }
     }
-    return true;
-}
-
-static bool no_activations_by_engine_spoil(const struct expect *e,
-                                           struct record_rank *rank)
-{
-    (void)e;
-    rank->memory.after_shard.live[FSDP_ACTIVATION]++;
     return true;
 }
 
@@ -234,14 +218,6 @@ static bool live_within_storage_of_rank(const struct expect *e,
                          "live at the peak; the most that was allocated");
 }
 
-static bool live_within_storage_spoil(const struct expect *e,
-                                      struct record_rank *rank)
-{
-    (void)e;
-    rank->memory.peak_live_over_storage++;
-    return true;
-}
-
 /*
  * memory.checkpoint-bound: a model that could be trained can be saved and
  * loaded: neither gathers it.
@@ -321,7 +297,8 @@ const struct requirement memory_requirements[] = {
      .needs = "memory.ranges-valid",
      .applies = compare_case_trains,
      .check = &check_each_rank,
-     .rank = {live_within_storage_of_rank, live_within_storage_spoil}},
+     .rank = {live_within_storage_of_rank,
+              .raises = COMPARE_OF_RANK(memory.peak_live_over_storage)}},
     /* With nothing to gather an unsharded copy would be a second model. */
     {.id = "memory.single-rank",
      .text = "Where the shard degree is 1 a parameter is never held twice.",
@@ -337,7 +314,9 @@ const struct requirement memory_requirements[] = {
      .needs = "memory.ranges-valid",
      .applies = is_resident,
      .check = &check_each_rank,
-     .rank = {rest_after_shard_of_rank, rest_after_shard_spoil}},
+     .rank = {rest_after_shard_of_rank,
+              .raises =
+                  COMPARE_OF_RANK(memory.after_shard.live[FSDP_PARAM_SHARD])}},
     {.id = "memory.rest-after-step",
      .text = "After every step and zero_grad the live bytes of each kind are "
              "back at rest, to the byte.",
@@ -351,7 +330,8 @@ const struct requirement memory_requirements[] = {
      .applies = compare_case_trains,
      .check = &check_each_rank,
      .rank = {no_activations_by_engine_of_rank,
-              no_activations_by_engine_spoil}},
+              .raises =
+                  COMPARE_OF_RANK(memory.after_shard.live[FSDP_ACTIVATION])}},
     {.id = "memory.steps-do-not-grow",
      .text = "After the second step no step allocates more often than the "
              "second.",

@@ -87,13 +87,6 @@ static bool device_rests(const struct expect *e, const struct record_rank *rank,
     return rests(e, rank, k, 0, f);
 }
 
-static bool device_spoil(const struct expect *e, struct record_rank *rank)
-{
-    (void)e;
-    rank->memory.after_shard.live[FSDP_PARAM_SHARD]++;
-    return true;
-}
-
 static bool host_rests(const struct expect *e, const struct record_rank *rank,
                        uint32_t k, struct finding *f)
 {
@@ -138,13 +131,6 @@ static bool host_peak_of_rank(const struct expect *e,
                 want, "at once");
         }
     }
-    return true;
-}
-
-static bool host_peak_spoil(const struct expect *e, struct record_rank *rank)
-{
-    (void)e;
-    rank->memory.peak[RECORD_HOST + FSDP_STAGING]++;
     return true;
 }
 
@@ -367,7 +353,8 @@ const struct requirement offload_requirements[] = {
              "else what always does.",
      .needs = "memory.ranges-valid run.shows-every-step",
      .applies = is_alike,
-     .rank = {device_rests, device_spoil}},
+     .rank = {device_rests, .raises = COMPARE_OF_RANK(
+                                memory.after_shard.live[FSDP_PARAM_SHARD])}},
     {.id = "offload.host-rest",
      .text = "What is offloaded rests on the host, after sharding and after "
              "every step, and nothing else does, to the byte.",
@@ -379,14 +366,16 @@ const struct requirement offload_requirements[] = {
              "says, whatever the option is.",
      .needs = "memory.ranges-valid run.shows-every-step",
      .applies = differs,
-     .rank = {both_rest, device_spoil}},
+     .rank = {both_rest, .raises = COMPARE_OF_RANK(
+                             memory.after_shard.live[FSDP_PARAM_SHARD])}},
     {.id = "offload.host-peak",
      .text = "Without running ahead the most bytes of each kind that are on "
              "the host at once are those of the oracle.",
      .needs = "offload.device-rest offload.host-rest offload.units "
               "offload.copies",
      .applies = is_strict,
-     .rank = {host_peak_of_rank, host_peak_spoil}},
+     .rank = {host_peak_of_rank, .raises = COMPARE_OF_RANK(
+                                     memory.peak[RECORD_HOST + FSDP_STAGING])}},
     /* Twice over the bus for each parameter, three times where it is resharded
      * after forward. */
     {.id = "offload.copies",

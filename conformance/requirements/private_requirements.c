@@ -10,8 +10,6 @@
 #include "cases/case_private.h"
 #include "judge/compare/compare_checks.h"
 
-#include <stddef.h>
-
 static bool is_weighed_case(const struct expect *e)
 {
     return case_is_weighed(e->c);

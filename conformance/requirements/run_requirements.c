@@ -320,14 +320,6 @@ static bool leaves_nothing_of_rank(const struct expect *e,
     return true;
 }
 
-static bool leaves_nothing_spoil(const struct expect *e,
-                                 struct record_rank *rank)
-{
-    (void)e;
-    rank->memory.left_storage++;
-    return true;
-}
-
 /*
  * run.process-kept: an engine is a guest in a process that computes, too. One
  * that flushes to zero, or rounds otherwise, does so for everybody.
@@ -425,7 +417,8 @@ const struct requirement run_requirements[] = {
      .of_rest = true,
      .needs = "run.ranks-present run.completes",
      .check = &check_each_rank,
-     .rank = {leaves_nothing_of_rank, leaves_nothing_spoil}},
+     .rank = {leaves_nothing_of_rank,
+              .raises = COMPARE_OF_RANK(memory.left_storage)}},
     {.id = "run.no-forbidden-call",
      .text = "Where ranks are isolated, none asks the system for a socket, "
              "another process or its memory, a signal to others or new shared "

@@ -11,7 +11,6 @@
 #include "judge/compare/compare_checks.h"
 #include "requirements/script_checks.h"
 
-#include <fsdp/arith/bits.h>
 #include <fsdp/scaler.h>
 #include <math.h>
 #include <stdio.h>

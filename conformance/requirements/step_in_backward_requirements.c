@@ -9,8 +9,6 @@
 
 #include "judge/compare/compare_checks.h"
 
-#include <fsdp/arith/bits.h>
-
 static bool looks_at(const struct expect *e, uint32_t i)
 {
     return script_at(e, i)->verb == SCRIPT_LOOK;

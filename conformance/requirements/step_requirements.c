@@ -179,14 +179,6 @@ static bool bound_spoil(const struct expect *e, struct record *r)
 }
 
 /* step.replicas-equal: replicas take the same step. */
-static bool replicas_equal_of_part(const struct expect *e,
-                                   const struct record *r,
-                                   const struct compare_part *part,
-                                   struct finding *f)
-{
-    return compare_replica(e, r, part, RECORD_AFTER, f);
-}
-
 /* The unsharded run is the reference. */
 static bool as_baseline(const struct expect *e, const struct record *r,
                         const struct compare_part *part, uint32_t stage,
@@ -211,20 +203,12 @@ static bool state_of_part(const struct expect *e, const struct record *r,
              as_baseline(e, r, part, RECORD_STATE1, f)));
 }
 
-/* step.weights: the weights of the unsharded run are the reference. */
+/* step.weights, step.final-weights: the weights of the unsharded run are the
+ * reference; those that it ends with are what a run is for. */
 static bool weights_of_part(const struct expect *e, const struct record *r,
                             const struct compare_part *part, struct finding *f)
 {
-    return as_baseline(e, r, part, RECORD_AFTER, f);
-}
-
-/* step.final-weights: what a run is for: the weights it ends with. */
-static bool final_weights_of_part(const struct expect *e,
-                                  const struct record *r,
-                                  const struct compare_part *part,
-                                  struct finding *f)
-{
-    return as_baseline(e, r, part, RECORD_FINAL, f);
+    return as_baseline(e, r, part, part->q->part.stage, f);
 }
 
 /*
@@ -323,7 +307,7 @@ const struct requirement step_requirements[] = {
               "step.momentum step.adamw",
      .applies = compare_case_replicated,
      .check = &check_each_part,
-     .part = {replicas_equal_of_part, RECORD_AFTER, STEPS_RECORDED}},
+     .part = {check_replicas, RECORD_AFTER, STEPS_RECORDED}},
     {.id = "step.state",
      .text = "After each step the optimizer states equal the baseline's, bit "
              "for bit.",
@@ -345,7 +329,7 @@ const struct requirement step_requirements[] = {
      .needs = "step.weights num.curve",
      .profile = PROFILE_BITS,
      .check = &check_each_part,
-     .part = {final_weights_of_part, RECORD_FINAL, STEPS_FINAL}},
+     .part = {weights_of_part, RECORD_FINAL, STEPS_FINAL}},
     {.id = "step.final-bound",
      .text = "In an arithmetic of its own the weights after the last step are "
              "the baseline's within the bound of roundings.",

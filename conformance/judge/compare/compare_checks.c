@@ -12,13 +12,24 @@ static bool each_rank_holds(const struct requirement *q, const struct expect *e,
     return compare_ranks(e, r, q->rank.holds, f);
 }
 
+static bool raise_one(struct record_rank *rank, size_t at)
+{
+    uint64_t x;
+
+    memcpy(&x, (const char *)rank + at, sizeof(x));
+    x++;
+    memcpy((char *)rank + at, &x, sizeof(x));
+    return true;
+}
+
 static bool each_rank_spoil(const struct requirement *q, const struct expect *e,
                             struct record *r)
 {
     for (uint32_t k = r->n_ranks; k > 0; k--) {
         struct record_rank *rank = compare_rank_to_spoil(r, k - 1);
 
-        if (rank && q->rank.spoil(e, rank)) {
+        if (rank && (q->rank.spoil ? q->rank.spoil(e, rank)
+                                   : raise_one(rank, q->rank.raises))) {
             return true;
         }
         if (!rank || !rank->unsampled) {
@@ -80,6 +91,12 @@ static bool each_part_spoil(const struct requirement *q, const struct expect *e,
 
 const struct requirement_check check_each_part = {.holds = each_part_holds,
                                                   .spoil = each_part_spoil};
+
+bool check_replicas(const struct expect *e, const struct record *r,
+                    const struct compare_part *part, struct finding *f)
+{
+    return compare_replica(e, r, part, part->q->part.stage, f);
+}
 
 static bool spoil_collective(struct record *r,
                              void (*spoil)(struct record_collective *c))

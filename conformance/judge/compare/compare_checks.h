@@ -8,11 +8,19 @@
 
 #include "judge/compare/compare.h"
 
+#include <stddef.h>
+
+/* For `raises`: where something of a rank stands. */
+#define COMPARE_OF_RANK(field) offsetof(struct record_rank, field)
+
 /* `rank` holds of every rank. */
 extern const struct requirement_check check_each_rank;
 /* `part` holds of every part of a parameter that the oracle gives to a rank,
  * in those steps. */
 extern const struct requirement_check check_each_part;
+/* For `part`: what replicas have at its stage is the same. */
+bool check_replicas(const struct expect *e, const struct record *r,
+                    const struct compare_part *part, struct finding *f);
 /* `step` holds of what every rank communicated in every step. */
 extern const struct requirement_check check_each_step;
 /* `collective` holds of each of these collectives. */
