@@ -76,6 +76,21 @@ class Look:
             case.workload == "graph"
         self.uses = {}  # of a parameter, whose gradients a pass gave so far
 
+    def name_units(self, owner, functions, unit_of):
+        """Whose collective it is: while one of these functions of `owner`
+        runs, that of the unit that unit_of makes of its arguments."""
+        for name in functions:
+            real = getattr(owner, name)
+
+            def call(*args, real=real, **kwargs):
+                before, self.unit = self.unit, unit_of(*args, **kwargs)
+                try:
+                    return real(*args, **kwargs)
+                finally:
+                    self.unit = before
+
+            setattr(owner, name, call)
+
     def weight(self, p, w):
         """Parameter p in a forward; what the model is to compute with. What is
         ignored is the model's own."""

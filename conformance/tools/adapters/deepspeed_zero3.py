@@ -293,30 +293,20 @@ class Zero3(Engine):
         os.environ["LOCAL_RANK"] = str(life.rank)
         # It would compile collectives for inference, which no case uses.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
-        self.name_units(life.look)
+
+        def unit_of(_, params, *__):
+            units = {p.unit for p in params}
+            return units.pop() if len(units) == 1 else "none"
+
+        life.look.name_units(
+            Coordinator,
+            ["_PartitionedParameterCoordinator__all_gather_params"],
+            unit_of)
+        life.look.name_units(
+            Stage3, ["_DeepSpeedZeroOptimizer_Stage3__avg_scatter_grads"],
+            unit_of)
         if life.scripted:
             leave_out_agreements(life.look)
-
-    @staticmethod
-    def name_units(look):
-        """Whose collective it is: that of the parameters it is about."""
-
-        def name(owner, method):
-            real = getattr(owner, method)
-
-            def call(self, params, *args):
-                units = {p.unit for p in params}
-                before = look.unit
-                look.unit = units.pop() if len(units) == 1 else "none"
-                try:
-                    return real(self, params, *args)
-                finally:
-                    look.unit = before
-
-            setattr(owner, method, call)
-
-        name(Coordinator, "_PartitionedParameterCoordinator__all_gather_params")
-        name(Stage3, "_DeepSpeedZeroOptimizer_Stage3__avg_scatter_grads")
 
     def shard(self, life, plain):
         case = life.case

@@ -177,22 +177,9 @@ class FairScale(Engine):
         warnings.simplefilter("ignore")
         if life.device == "cpu":
             lend_streams()
-        self.name_units(life.look)
-
-    @staticmethod
-    def name_units(look):
-        """Whose collective it is: a module's own."""
-        for method in ("_rebuild_full_params", "_post_backward_hook"):
-            real = getattr(Fsdp, method)
-
-            def call(module, *args, real=real, **kwargs):
-                before, look.unit = look.unit, getattr(module, "unit", "none")
-                try:
-                    return real(module, *args, **kwargs)
-                finally:
-                    look.unit = before
-
-            setattr(Fsdp, method, call)
+        life.look.name_units(
+            Fsdp, ("_rebuild_full_params", "_post_backward_hook"),
+            lambda module, *_, **__: getattr(module, "unit", "none"))
 
     def shard(self, life, plain):
         case = life.case

@@ -147,24 +147,14 @@ class Fsdp1(Engine):
                 mesh_dim_names=("replicate", "shard"))
             life.groups[self.mesh.get_group("replicate")] = "replicate"
             life.groups[self.mesh.get_group("shard")] = "shard"
-        self.name_units(life.look)
-
-    @staticmethod
-    def name_units(look):
-        """Whose collective it is: a handle's own."""
-        for function in ("_unshard", "_reduce_grad", "_reduce_grad_no_shard"):
-            real = getattr(_runtime_utils, function)
-
-            def call(state, handle, *args, real=real, **kwargs):
-                before, look.unit = look.unit, getattr(handle, "unit", "none")
-                try:
-                    return real(state, handle, *args, **kwargs)
-                finally:
-                    look.unit = before
-
-            setattr(_runtime_utils, function, call)
-            if hasattr(_unshard_param_utils, function):
-                setattr(_unshard_param_utils, function, call)
+        functions = ("_unshard", "_reduce_grad", "_reduce_grad_no_shard")
+        life.look.name_units(
+            _runtime_utils, functions,
+            lambda state, handle, *_, **__: getattr(handle, "unit", "none"))
+        for name in functions:  # that module has some by the same names
+            if hasattr(_unshard_param_utils, name):
+                setattr(_unshard_param_utils, name,
+                        getattr(_runtime_utils, name))
 
     def tells_apart(self, case):
         """An optimizer that must tell the parameters of a unit apart, as it has

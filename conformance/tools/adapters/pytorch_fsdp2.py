@@ -290,22 +290,9 @@ class Fsdp2(Engine):
                                          mesh_dim_names=("shard",))
             life.groups[self.mesh.get_group()] = "shard"
             life.groups[None] = "shard"
-        self.name_units(life.look)
-
-    @staticmethod
-    def name_units(look):
-        """Whose collective it is: a parameter group's own."""
-        for method in ("unshard", "post_backward"):
-            real = getattr(FSDPParamGroup, method)
-
-            def call(group, *args, real=real, **kwargs):
-                before, look.unit = look.unit, getattr(group, "unit", "none")
-                try:
-                    return real(group, *args, **kwargs)
-                finally:
-                    look.unit = before
-
-            setattr(FSDPParamGroup, method, call)
+        life.look.name_units(
+            FSDPParamGroup, ("unshard", "post_backward"),
+            lambda group, *_, **__: getattr(group, "unit", "none"))
 
     def shard(self, life, plain):
         case = life.case
