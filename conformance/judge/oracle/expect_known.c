@@ -2,14 +2,8 @@
 /*
  * expect_known.c - what the oracle says beside its walk: for which cases,
  * models and units it has rules; how many elements of the optimizer's states
-<<<<<<< ours
  * each shard has; and, for a script that freezes and thaws parameters, what is
  * expected after each such action.
-=======
- * each shard has, which shard has most, and how many fewer the others have; and
- * what is expected once other parameters are trained, in a script that freezes
- * and thaws them, after each action that does.
->>>>>>> theirs
  */
 #include "judge/oracle/expect_walk.h"
 #include "judge/oracle/expect_walk_units.h"

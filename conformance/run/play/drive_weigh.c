@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
-<<<<<<< ours
  * drive_weigh.c - plays a case for the memory that it takes, not for what it
  * computes: the rank stands still where it is weighed, and from rest on may
  * take a limited amount more.
-=======
- * drive_weigh.c - a rank that is played for its memory, and not for what it
- * computes: it stands still where it is weighed, or may allocate no more than a
- * bound above what rests.
->>>>>>> theirs
  */
 #include "run/play/drive.h"
 #include "run/witness/rank_line.h"

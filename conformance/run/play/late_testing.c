@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
-<<<<<<< ours
  * late_testing.c - streams as queues, and the order in which their work is
  * done.
-=======
- * late_testing.c - queues of streams, and which stream gets on when.
->>>>>>> theirs
  */
 #include "run/play/late_testing.h"
 

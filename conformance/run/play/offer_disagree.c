@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
-<<<<<<< ours
  * offer_disagree.c - offers on which ranks disagree: rank 0 is told something
  * else than the others, or has no initial values where they have some.
-=======
- * offer_disagree.c - rank 0 is told something else than the other ranks; or all
- * ranks, or some of them, have no initial values.
->>>>>>> theirs
  */
 #include "run/play/offer.h"
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
-<<<<<<< ours
  * offer_ties.c - offers in which parameters are said to be tied that cannot be.
-=======
- * offer_ties.c - parameters that are said to be tied to another one, and cannot
- * be.
->>>>>>> theirs
  */
 #include "run/play/offer.h"
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
-<<<<<<< ours
  * play_peer.c - reads a checkpoint by name, as somebody else would; what is
  * read goes into the record beside what the engine shows of it.
-=======
- * play_peer.c - what another reader finds in a checkpoint, by name: it goes
- * into the record beside what the engine shows.
->>>>>>> theirs
  */
 #include "checkpoint/checkpoint.h"
 #include "run/play/play.h"

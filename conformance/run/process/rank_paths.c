@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
-<<<<<<< ours
  * rank_paths.c - leaves a rank a few paths of the file system. Written with the
  * kernel's own header.
-=======
- * rank_paths.c - leaves a rank a few paths, with the kernel's own header.
->>>>>>> theirs
  */
 #include "run/process/rank_paths.h"
 
