@@ -379,10 +379,10 @@ const struct claim known_claims[] = {
      .text = "nothing of an engine in the suite's process: bits are compared "
              "in any case. An adapter is then judged by bounds"},
     {"serial", CLAIM_ENGINE,
-     .text = "nothing: who claims it plays all ranks in one process, as the "
-             "baseline does"},
+     .text = "nothing: an engine with this claim plays all ranks in one "
+             "process, as the baseline does"},
     {"devices", CLAIM_ENGINE,
-     .text = "nothing: ranks of who claims it are not isolated, since it "
+     .text = "nothing: an engine with this claim is not isolated, since it "
              "opens devices, sockets or processes"},
     {"fold-any", CLAIM_ADAPTER,
      .text = "ranks meet in some order, which is not declared; in place of "

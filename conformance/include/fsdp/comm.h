@@ -97,16 +97,17 @@ struct fsdp_collective {
     uint64_t n;
     const void *in;
     void *out;
-    /* Of reductions: dtype, or F32; NONE means dtype. Others are INVALID. A
-     * communicator that cannot: UNSUPPORTED. All ranks give the same. */
+    /* For reductions: dtype, or F32; NONE means dtype, and others are INVALID.
+     * A communicator that cannot add in it answers UNSUPPORTED. All ranks give
+     * the same. */
     uint32_t sum_dtype;
 };
 
 /* The struct as it was before sum_dtype; a smaller one is none. */
 #define FSDP_COLLECTIVE_LEAST offsetof(struct fsdp_collective, sum_dtype)
 
-/* A whole copy of what a caller gave, who may know fewer of its fields: those
- * are zero. The size of one that is too small for anybody stays. */
+/* A whole copy of what a caller gave. Fields that the caller did not know yet
+ * are zero. A size that is smaller than that of any version stays as it is. */
 static inline struct fsdp_collective
 fsdp_collective_of(const struct fsdp_collective *given)
 {
@@ -127,10 +128,10 @@ static inline uint32_t fsdp_sum_dtype(const struct fsdp_collective *c)
 }
 
 /*
- * One communicator, of one rank. Collective: every rank of the group calls.
- * One thread at a time calls `run`. Collectives of one communicator happen in
- * the order of the calls, whatever streams they are given; no memory is
- * ordered by that: who needs the result of one on another stream waits.
+ * One communicator, of one rank. Collective: every rank of the group calls. One
+ * thread at a time calls `run`. Collectives of one communicator happen in the
+ * order of the calls, whatever streams they are given; no memory is ordered by
+ * that: the use of a result on another stream needs a wait.
  */
 struct fsdp_comm {
     uint32_t size;

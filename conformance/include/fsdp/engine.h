@@ -43,23 +43,25 @@
  *     FULL_SHARD 1 x K yes; SHARD_GRAD_OP 1 x K no; NO_SHARD K x 1;
  *     HYBRID_SHARD R x S yes; HYBRID_SHARD_ZERO2 R x S no.
  *
- * Errors: functions return enum fsdp_status; the detail goes to env->error,
- * if its status is still OK: status, rank, where and message, all four. Of a
- * call to the device or the communicator that fails the status is handed on.
- * A failure of work on a stream is returned by the next call that waits for
- * it, at the latest by pieces or step.
- * After a failure the driver calls comm->abort, then destroy and close only.
- * Threads: one thread per rank calls an engine, always the same one. An
- * engine has no mutable state at file scope: ranks may be threads.
- * "Collective" below: every rank calls it, in the same order. A function
- * that an engine does not have is NULL, and its claim is not made. Only shard,
+ * Errors: functions return enum fsdp_status; the detail goes to env->error, if
+ * its status is still OK: status, rank, where and message, all four. Where a
+ * call to the device or the communicator fails, its status is handed on. A
+ * failure of work on a stream is returned by the next call that waits for it,
+ * at the latest by pieces or step. After a failure the driver calls
+ * comm->abort, then destroy and close only.
+ *
+ * Threads: one thread per rank calls an engine, always the same one. An engine
+ * has no mutable state at file scope: ranks may be threads.
+ *
+ * "Collective" below: every rank calls it, in the same order. A function that
+ * an engine does not have is NULL, and its claim is not made. Only shard,
  * pieces and destroy can never be missing: with them alone an engine that is
  * being written is judged up to the level "layout" (run --level layout), and
  * with at, param, grad, set_gradient_sync, step and zero_grad it trains.
  *
- * Sizes: a struct has in `size` what its writer was compiled with. A reader
- * takes no field beyond it (it is as 0), does not look at what lies behind its
- * own struct, and refuses no call for a size.
+ * Sizes: `size` of a struct is the size that its writer was compiled with. A
+ * reader takes no field beyond it (such a field is as 0), does not look at what
+ * lies behind its own struct, and refuses no call for a size.
  *
  * The ABI is version 0 until a third party has built against it.
  */
@@ -130,10 +132,10 @@ struct fsdp_tensor {
 
 /*
  * A part of one parameter that this rank owns, without padding: elements
- * [first, first + n). Device pointers, or the host's of what is offloaded,
- * valid until the next call but for another `pieces`. grad is NULL while there
- * is none; a state the optimizer lacks is NULL. All are float32. The same form
- * for every layout.
+ * [first, first + n). Pointers are the device's, or the host's for what is
+ * offloaded, and valid until the next call that is not `pieces`. grad is NULL
+ * while there is none; a state the optimizer lacks is NULL. All are float32.
+ * The same form for every layout.
  */
 struct fsdp_piece {
     uint32_t size;
@@ -149,9 +151,9 @@ struct fsdp_clip {
     float max_norm; /* > 0; infinity measures only */
     float p;        /* 1, 2 or infinity */
     uint32_t error_if_nonfinite;
-    /* Not 0, with the claim loss-scale: gradients are multiplied by it, once,
-     * before they are measured, and the step behind is given 1. What is not
-     * finite then is not clipped. */
+    /* If not 0, with the claim loss-scale: gradients are multiplied by it,
+     * once, before they are measured, and the step behind is given 1. If the
+     * norm is not finite then, nothing is clipped. */
     float inverse_scale;
 };
 
@@ -172,25 +174,27 @@ struct fsdp_step {
 
 /* What `set` changes of a unit. */
 enum fsdp_knob {
-    /* 1: reduced when its backward window closes, the state after shard; 0: its
-     * unsharded gradient stays, and the next one adds to it. */
+    /* 1, the state after shard: the unit is reduced when its backward window
+     * closes. 0: its unsharded gradient stays, and the next one is added to
+     * it. */
     FSDP_KNOB_GRADIENT_SYNC = 0,
-    /* 1: a reduction goes over "shard", then over "replicate", the state after
-     * shard. 0, with more than one replica: it ends with the fold over "shard",
-     * which is kept, neither scaled nor shown, in the dtype of the wire (a
-     * partial sum): the first as it is, later ones are added, rounded each. The
-     * next reduction with 1 adds its own, too; the sum goes over "replicate"
-     * and is scaled once. */
+    /* 1, the state after shard: a reduction goes over "shard", then over
+     * "replicate". 0, with more than one replica: it ends with the fold over
+     * "shard". That is a partial sum: it is kept in the dtype of the wire,
+     * neither scaled nor shown, the first as it is, later ones added, with one
+     * rounding each. The next reduction with 1 adds its own, too; the sum goes
+     * over "replicate" and is scaled once. */
     FSDP_KNOB_ALL_REDUCE = 1,
-    /* 1: resharded when its forward window ends; 0: it stays unsharded, if its
-     * sequence has a backward window of it behind. The state after shard is
-     * what the options, the units and keep_root say, in whose place this is. */
+    /* 1: the unit is resharded when its forward window ends. 0: it stays
+     * unsharded, if a backward window of it follows in the sequence. The state
+     * after shard is what the options, the units and keep_root say; the knob
+     * takes their place. */
     FSDP_KNOB_RESHARD_AFTER_FORWARD = 2,
-    /* 1: resharded when its backward window ends, the state after shard; 0: it
-     * stays unsharded, and the next window has nothing to gather. Such a copy
-     * ends with the next window behind which the unit is resharded, with
-     * `reshard`, unshard_all, a step, a load or a CANCEL: none is used that
-     * was there before its shard has changed. */
+    /* 1, the state after shard: the unit is resharded when its backward window
+     * ends. 0: it stays unsharded, and the next window has nothing to gather.
+     * Such a copy ends with the next window behind which the unit is resharded,
+     * with `reshard`, unshard_all, a step, a load or a CANCEL: none is used
+     * that was there before its shard has changed. */
     FSDP_KNOB_RESHARD_AFTER_BACKWARD = 3,
     /* The unit's factors (struct fsdp_options), positive and finite, in place
      * of its own and of the options', under the claim factor-controls. A
@@ -316,31 +320,31 @@ struct fsdp_engine {
      * no-sync. */
     int (*set_gradient_sync)(struct fsdp_sharded *sharded, uint32_t on);
     /* Freezes (on: 0) or thaws (1) a parameter, and what is tied to it, from
-     * the next BEGIN on, whatever its flags are. What is thawed begins as after
-     * shard: its states are there from the call on, +0, and it has taken no
-     * step; those of what is frozen are gone with it. No effect where it is so
-     * already. Local; every rank the same. INVALID, and nothing has changed:
-     * another value than 0 or 1; where a load is; while there are gradients,
-     * pending or reduced, or partial sums; a parameter that is none: the
-     * message has its number. */
+     * the next BEGIN on, whatever its flags are. A parameter that is thawed
+     * begins as after shard: its states are there from the call on, +0, and it
+     * has taken no step. The states of one that is frozen are gone with the
+     * call. No effect where it is so already. Local; every rank the same.
+     * INVALID, and nothing has changed: another value than 0 or 1; where a load
+     * is INVALID; while there are gradients, pending or reduced, or partial
+     * sums; a number that is no parameter's, which the message has. */
     int (*set_requires_grad)(struct fsdp_sharded *sharded, uint32_t p,
                              uint32_t on);
-    /* The norm over all parameters' gradients, before clipping: for p = 1 and
-     * 2 the correctly rounded value of the exact sum's root, so that it does
-     * not depend on world, layout or order. If norm > max_norm, gradients are
-     * multiplied once by max_norm / (norm + 1e-6f), else they stay as they
-     * are; without gradients it is 0. Replicas count once. What ranks tell each
-     * other of it goes through `exchange`, no collective. INVALID, and nothing
-     * has changed: another max_norm or p; between BEGIN and END; gradients that
-     * sync has not reduced, or partial sums; a norm that is not finite, with
-     * error_if_nonfinite. Collective. */
+    /* The norm over all parameters' gradients, before clipping: for p = 1 and 2
+     * the correctly rounded value of the exact sum's root, so that it does not
+     * depend on world, layout or order. If norm > max_norm, gradients are
+     * multiplied once by max_norm / (norm + 1e-6f), else they stay as they are;
+     * without gradients it is 0. Replicas count once. What ranks tell each
+     * other for it goes through `exchange`; that is no collective. INVALID, and
+     * nothing has changed: a max_norm that is not over 0, or another p; between
+     * BEGIN and END; gradients that sync has not reduced, or partial sums; a
+     * norm that is not finite, with error_if_nonfinite. Collective. */
     int (*clip_grad_norm)(struct fsdp_sharded *sharded,
                           const struct fsdp_clip *clip, float *out_norm);
-    /* One step of the optimizer, of the parameters that have a gradient: what
-     * has none stays as it is, and counts no step. Gradients stay as well,
-     * until zero_grad: another step takes them again. INVALID between BEGIN
-     * and END, and while gradients that sync has not reduced, or partial sums,
-     * are pending: the message names the unit. Collective only if claims has
+    /* One step of the optimizer for the parameters that have a gradient: one
+     * that has none stays as it is, and counts no step. Gradients stay as well,
+     * until zero_grad: another step takes them again. INVALID between BEGIN and
+     * END, and while gradients that sync has not reduced, or partial sums, are
+     * pending: the message names the unit. Collective only if claims has
      * loss-scale; otherwise local. */
     int (*step)(struct fsdp_sharded *sharded, struct fsdp_step *step);
     /* Drops all gradients, reduced and pending, and partial sums. Local; not
@@ -349,8 +353,8 @@ struct fsdp_engine {
 
     /* Visits what this rank owns, parameters ascending, then first ascending.
      * What it shows has been synchronised: every stream's work on it is done.
-     * Local; not between BEGIN and END. Gradients that sync has not reduced
-     * may be pending, and are not shown, nor are partial sums. */
+     * Local; not between BEGIN and END. Gradients that sync has not reduced may
+     * be pending; they are not shown, nor are partial sums. */
     int (*pieces)(struct fsdp_sharded *sharded,
                   void (*visit)(void *context, const struct fsdp_piece *piece),
                   void *context);
@@ -391,106 +395,109 @@ struct fsdp_engine {
      * unit, to a value, from the next BEGIN on, until it is turned again: no
      * step, CANCEL or load changes it. Local; every rank the same. INVALID, and
      * nothing has changed: between BEGIN and END, or unshard_all and
-     * reshard_all; a unit, a knob or a value that is none; a factor by which
-     * gradients would be multiplied by what is not finite; the message says
-     * which. */
+     * reshard_all; a number that is no unit's or knob's; a value that the knob
+     * does not take; a factor that would multiply gradients by what is not
+     * finite. The message says which. */
     int (*set)(struct fsdp_sharded *sharded, uint32_t unit, uint32_t knob,
                float value);
     /* Unshards one unit ahead, at rest or in a pass: its next window has
      * nothing to gather, and at rest param lends its parameters as a window
      * would. It may return before the unit is gathered; param waits. The copy
-     * ends as one does that FSDP_KNOB_RESHARD_AFTER_BACKWARD keeps. No effect
-     * if the unit is unsharded. Collective. INVALID, and nothing has changed:
-     * between unshard_all and reshard_all; a unit that is none, which the
-     * message names. */
+     * ends as one that FSDP_KNOB_RESHARD_AFTER_BACKWARD keeps. No effect if the
+     * unit is unsharded. Collective. INVALID, and nothing has changed: between
+     * unshard_all and reshard_all; a number that is no unit's, which the
+     * message has. */
     int (*unshard)(struct fsdp_sharded *sharded, uint32_t unit);
-    /* Reshards one unit that is unsharded outside its windows; of another, no
-     * effect. Local. INVALID, and nothing has changed: in a window of the unit,
-     * as well where it stays unsharded from its forward to its backward; as of
-     * unshard. */
+    /* Reshards one unit that is unsharded outside its windows; no effect on any
+     * other. Local. INVALID, and nothing has changed: in a window of the unit,
+     * also while it stays unsharded from its forward to its backward; and where
+     * unshard is INVALID. */
     int (*reshard)(struct fsdp_sharded *sharded, uint32_t unit);
 
     /* Buffer b, whole, in one dimension: the same memory from shard until
-     * destroy. What is in it is the model's, which may write it between BEGIN
-     * and END, on env->compute; no collective is ever made of it, and nothing
-     * but a load changes it. A checkpoint has, of each buffer without
+     * destroy. Its content is the model's, which may write it between BEGIN and
+     * END, on env->compute. No collective ever moves it, and the engine changes
+     * it in a load alone. A checkpoint has, of each buffer without
      * FSDP_NOT_PERSISTED, what rank 0 had at save_begin, in its own dtype:
      * widened, or rounded once. A load gives that to every rank, rounded once
      * to the buffer dtype, and leaves those with the flag as they are. Local,
-     * any time. INVALID: a buffer that is none; the message has its number. */
+     * any time. INVALID: a number that is no buffer's, which the message
+     * has. */
     int (*buffer)(struct fsdp_sharded *sharded, uint32_t b,
                   struct fsdp_tensor *out);
 
     /* The step of the next pass, from its BEGIN to its END or CANCEL, whatever
-     * its sequence is: where the pass has reduced a unit, and replicas have
-     * met, the unit is stepped as `step` would, with all that earlier passes
-     * left of its gradient, and that is dead. So the gradient shards of all
-     * units are never there at once, and no number is another than with a step
-     * behind the pass, which counts as one. What the pass does not reduce keeps
-     * its gradient, for `step`. A unit's window ends before it is stepped, with
-     * any unsharded copy of it, whatever its knobs are. CANCEL does not undo
-     * the steps of units whose backward windows have closed, on every rank
-     * those. `step` and its arrays ([n_groups], as for `step`) are read during
-     * the call only, found_inf is neither read nor written, and a later call
-     * before BEGIN takes the place of this one. Local; every rank the same.
-     * INVALID, and nothing has changed: between BEGIN and END, or unshard_all
-     * and reshard_all; another number of groups; an inverse_scale that is not
-     * 0, as whether all gradients are finite is not known in time; a unit with
-     * two backward windows in one sequence, which would compute with weights of
-     * before and behind the step, and which the message names by its number.
+     * its sequence is. When the pass has reduced a unit, and replicas have met,
+     * the unit is stepped as by `step`, with all that earlier passes left of
+     * its gradient, and its gradient is dead. So the gradient shards of all
+     * units are never there at once. All numbers are as with a step behind the
+     * pass, and it counts as one step. What the pass does not reduce keeps its
+     * gradient, for `step`. A unit's window, and any unsharded copy of it, ends
+     * before it is stepped, whatever its knobs are. CANCEL does not undo the
+     * steps of units whose backward windows have closed; they are the same
+     * units on every rank. `step` and its arrays ([n_groups], as for `step`)
+     * are read during the call only, found_inf is neither read nor written, and
+     * a later call before BEGIN takes the place of this one. Local; every rank
+     * the same. INVALID, and nothing has changed: between BEGIN and END, or
+     * unshard_all and reshard_all; another number of groups; an inverse_scale
+     * that is not 0, as whether all gradients are finite is not known in time;
+     * a unit with two backward windows in one sequence, which would compute
+     * with weights from before and behind the step; the message has its number.
      * From this call until BEGIN `step` and `clip_grad_norm`, which needs all
      * gradients at once, are INVALID. */
     int (*set_step)(struct fsdp_sharded *sharded, const struct fsdp_step *step);
 
-    /* Parameter p takes n values, from element `first` on, from host memory, in
-     * its stored dtype, which is read during the call only: what of them a rank
-     * owns becomes those bits there, and all else stays as it is, gradients and
-     * states too. No unsharded copy is used afterwards that was there before.
-     * Nothing is communicated: every rank calls it, and gives the same, at
-     * least of what it owns. Whatever name of a tied parameter is used, they
-     * are the same values. INVALID, and nothing has changed: between BEGIN and
-     * END, or unshard_all and reshard_all; a range that does not lie in the
-     * parameter; a parameter that is none, or ignored: the message has its
-     * number or its name. Local. */
+    /* Gives parameter p n values, from element `first` on, from host memory,
+     * which is read during the call only, in the parameter's stored dtype. The
+     * elements that a rank owns get these bits, and all else stays as it is,
+     * gradients and states too. Unsharded copies that were there before are not
+     * used any more. Nothing is communicated: every rank calls it, and gives
+     * the same values, at least of what it owns. Each name of a tied parameter
+     * stands for the same values. INVALID, and nothing has changed: between
+     * BEGIN and END, or unshard_all and reshard_all; a range that does not lie
+     * in the parameter; a number that is no parameter's, which the message has;
+     * a parameter that is ignored, whose name it has. Local. */
     int (*assign)(struct fsdp_sharded *sharded, uint32_t p, uint64_t first,
                   uint64_t n, const void *host);
 
-    /* As unshard_all, until reshard_all, of one unit alone, or on rank 0 alone:
-     * param of all else is INVALID. On every rank a unit is gathered as for a
-     * window, but always in float32. To rank 0 alone each other rank of the
-     * first replica sends what it owns, once, by broadcasts of float32 over
-     * "shard" in that replica, of which it is the root; nobody but rank 0 has
-     * more of it at once, besides shards, than the largest tensor is. With
-     * S = 1 nothing is sent. Collective; every rank gives the same. INVALID,
-     * and nothing has changed: where unshard_all is; a unit that is none: the
-     * message has its number. */
+    /* As unshard_all, until reshard_all, but for one unit alone, or on rank 0
+     * alone: param of anything else is INVALID. On every rank a unit is
+     * gathered as for a window, but always in float32. Where rank 0 alone is
+     * shown it, each other rank of the first replica sends what it owns, once,
+     * by broadcasts of float32 over "shard" in that replica, of which it is the
+     * root. No rank but 0 then has more than its shards and the largest tensor
+     * at once. With S = 1 nothing is sent. Collective; every rank gives the
+     * same. INVALID, and nothing has changed: where unshard_all is INVALID; a
+     * number that is no unit's, which the message has. */
     int (*summon)(struct fsdp_sharded *sharded, const struct fsdp_summon *how);
 
-    /* As load; with how->lenient also of a checkpoint that lacks tensors of the
-     * model, or has others: what is missing keeps its value, and what the model
-     * lacks is left. A parameter of which states are missing keeps its count of
-     * steps, too; others have the checkpoint's. loaded_extra then has the names
-     * of what was missing, and of what was left, under "checkpoint.missing" and
-     * "checkpoint.unexpected": ascending by bytes, a line feed behind each, the
-     * same on every rank; behind a load that is not lenient, or that lacks
-     * nothing, no names. They are parameters', states' and buffers', as
-     * docs/checkpoints.md has them. What has the name and another shape, or
-     * dtype, is refused as by load, but for parameters that a save rounded,
-     * which are widened; and so is all that load refuses in the local form,
-     * which has no such names. Collective. */
+    /* As load. With how->lenient the checkpoint may lack tensors of the model,
+     * or have others: a tensor that is missing keeps its value, and one that
+     * the model lacks is left. A parameter of which states are missing keeps
+     * its count of steps, too; others have the checkpoint's. loaded_extra then
+     * has the names of the tensors that were missing, and of those that were
+     * left, under "checkpoint.missing" and "checkpoint.unexpected": ascending
+     * by bytes, a line feed behind each, the same on every rank. There are no
+     * names behind a load that is not lenient, or that lacks nothing. They are
+     * names of parameters, states and buffers, as docs/checkpoints.md has them.
+     * A tensor that has the name and another shape, or dtype, is refused as by
+     * load, except for parameters that a save rounded, which are widened. So is
+     * all that load refuses in the local form, which has no such names.
+     * Collective. */
     int (*load_from)(struct fsdp_sharded *sharded, const struct fsdp_load *how);
 
-    /* As assign, on every rank, of the values that rank 0 has of each
-     * parameter: a state dict in its memory, which is read during the call
-     * only, and not written. Each element that is there is sent once, by
-     * broadcasts of float32 over the world, nothing else is, and no rank has
-     * more of it staged than the largest unit is, padded; one rank sends
-     * nothing. INVALID, and nothing has changed, on every rank: where assign
-     * is; `value` is NULL on rank 0; a parameter of a unit lacks values, and
-     * `lenient` is 0: the message has its name. With 1 it stays as it is.
+    /* Assigns on every rank the values that rank 0 has of each parameter: a
+     * state dict in its memory, which is read during the call only, and not
+     * written. Each element that rank 0 has is sent once, by broadcasts of
+     * float32 over the world, and nothing else is sent. No rank has more staged
+     * than the largest unit, padded; one rank sends nothing. INVALID, and
+     * nothing has changed, on every rank: where assign is INVALID; `value` is
+     * NULL on rank 0; a parameter of a unit lacks values, and `lenient` is 0:
+     * the message has its name. If `lenient` is 1 the parameter stays as it is.
      * MISMATCH, and nothing has changed: ranks differ in `lenient`, or another
      * rank has `value`; the message has that word. NOMEM, and nothing has
-     * changed, on every rank: one of them has no memory for it. Collective. */
+     * changed, on every rank: one of them lacks the memory that the call needs.
+     * Collective. */
     int (*send_values)(struct fsdp_sharded *sharded,
                        const struct fsdp_values *from);
 };

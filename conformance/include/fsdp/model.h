@@ -60,10 +60,9 @@ static inline uint64_t fsdp_dtype_bytes(uint32_t dtype)
  * its call sequences and tells the engine at each (`fsdp_engine.at`).
  *
  * A phase is a maximal run of points of one direction between BEGIN and END:
- * forward (PRE_FORWARD, POST_FORWARD) or backward (all that lies between the
- * first PRE_BACKWARD and the next forward phase or END; a recomputed forward
- * belongs to the backward that needs it). In each phase a unit has at most
- * one window: from the first PRE point of one of its modules to the last
+ * forward (PRE_FORWARD, POST_FORWARD) or backward (all others: a recomputed
+ * forward belongs to the backward that needs it). In each phase a unit has at
+ * most one window: from the first PRE point of one of its modules to the last
  * POST point of one of them.
  */
 enum fsdp_point {
@@ -122,18 +121,18 @@ struct fsdp_model {
     const uint32_t *parameter_flags;
     /* The index of the original that a parameter is tied to, or -1. The
      * original comes before it, is tied to nothing itself, has the same shape,
-     * dtype and flags, and is of the same unit. What is tied is another name
-     * and no more: it takes no place, rests, travels, counts in a norm, is
-     * stepped and saved with its original, and `initial` is not asked for it.
-     * `param` of both is the same memory. `grad` of each lends storage of its
-     * own; they add up in the order of the POST_BACKWARD points. */
+     * dtype and flags, and is of the same unit. A tied parameter is another
+     * name and no more: it takes no place; its original alone rests, travels,
+     * counts in a norm, is stepped and saved; and `initial` is not asked for
+     * it. `param` of both is the same memory. `grad` of each lends storage of
+     * its own; they add up in the order of the POST_BACKWARD points. */
     const int32_t *parameter_alias;
 
     /* What the model keeps besides its parameters: counters, running means.
      * Whole on every rank, in one dimension, from shard until destroy; ranks
-     * may come to have different values. Of floating point a buffer is in the
-     * buffer dtype of its module's unit, or of the options; of integers, or
-     * where none is said, in its own. */
+     * may come to have different values. A buffer of floating point is in the
+     * buffer dtype of its module's unit, or of the options; one of integers, or
+     * where no buffer dtype is given, is in its own. */
     const char *const *buffer_name; /* unique, dotted, no parameter's */
     const uint32_t *buffer_module;
     const uint64_t *buffer_numel;
@@ -143,19 +142,20 @@ struct fsdp_model {
     const struct fsdp_sequence *const *sequence;
 
     /*
-     * Writes elements [first, first + n) of parameter p's initial value, in
-     * the parameter's dtype, to host memory. A function of (p, element) and
-     * the model's seed alone: the same on every rank, and never more than a
-     * slice has to be resident. Local; any rank's engine thread.
+     * Writes elements [first, first + n) of parameter p's initial value, in the
+     * parameter's dtype, to host memory. A function of (p, element) and the
+     * model's seed alone: the same on every rank, and never more than a slice
+     * has to be resident. Local; any rank's engine thread.
+     *
      * NULL on every rank, under the claim deferred: parameters begin without
      * values, and until each element was assigned or loaded BEGIN, pieces,
-     * save_begin, unshard_all and unshard are INVALID: the message names the
-     * first parameter that lacks some, on any rank, or, of pieces, which is
-     * local, on this one. On rank 0 it may be given and on all others NULL,
-     * under the claim rank0-initial: shard sends each element once, by
+     * save_begin, unshard_all, summon and unshard are INVALID. The message
+     * names the first parameter that lacks some, on any rank, or, for pieces,
+     * which is local, on this one. On rank 0 it may be given and on all others
+     * NULL, under the claim rank0-initial: shard sends each element once, by
      * broadcasts of float32 over the world, and no rank has more of it staged
-     * than the largest unit is, padded. On other ranks alone: MISMATCH, on
-     * every rank, and the message says `initial`.
+     * than the largest unit is, padded. Given on any other ranks alone it is a
+     * MISMATCH, on every rank, and the message says `initial`.
      */
     int (*initial)(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out);
@@ -189,13 +189,14 @@ static inline uint32_t fsdp_original(const struct fsdp_model *model, uint32_t p)
 
 /*
  * What a wrap policy returns and all else takes: module -> unit. A unit's
- * parameters are those of its modules, in the model's order. Units count
- * from 0 in the order in which their first module stands in the model; no
- * unit is without a module. The root unit is that of module 0, if any.
+ * parameters are those of its modules, in the model's order. Units count from 0
+ * in the order in which their first module stands in the model; no unit is
+ * without a module, unless unit_of_parameter makes one. The root unit is that
+ * of module 0, if any.
  *
- * The arrays below it are per unit, but for the last, and may be NULL: then the
- * option of the same name holds for all. An entry 0 means the same for that
- * unit.
+ * The arrays below unit_of_module are per unit, except for the last, and may be
+ * NULL: then the option of the same name holds for all. An entry 0 means the
+ * same for that unit.
  */
 struct fsdp_units {
     uint32_t size;
@@ -206,9 +207,9 @@ struct fsdp_units {
     const uint32_t *output_dtype;
     const uint32_t *buffer_dtype;
     const float *divide_factor;
-    /* 1: all that can be offloaded is; 2: nothing is; FSDP_OFFLOAD_OWN and the
-     * bits of enum fsdp_offload (engine.h) beside it: that. Another value is
-     * INVALID under the claim offload. */
+    /* 1: all that can be offloaded is; 2: nothing is; FSDP_OFFLOAD_OWN and
+     * other bits of enum fsdp_offload (options.h): what these bits say. Another
+     * value is INVALID under the claim offload. */
     const uint32_t *offload;
     const uint32_t *reshard_after_forward; /* 1: yes, 2: no; of the
                                             * root keep_root says it first */
@@ -217,16 +218,17 @@ struct fsdp_units {
     const uint32_t *sum_dtype;             /* of the sums of a reduction */
     const float *predivide_factor;
     /* [n_parameters]: the unit that owns a parameter, in place of its module's;
-     * then a unit may have parameters and no module. What is tied is in its
-     * original's. NULL: each is in its module's. A module's points are those of
-     * the units that own one of its parameters, and of its own unit as well: at
-     * a PRE point windows begin, and at a POST point they end, in ascending
-     * order of the units.
-     * FSDP_NO_UNIT: it is ignored, as what is tied to it. The model holds it,
-     * and no engine touches it: `initial` is not asked for it, param, grad and
-     * set_requires_grad refuse it as INVALID, its name in the message, and it
-     * is in no piece, norm, step or checkpoint.
-     * Refused without the claims parameter-units, ignored. */
+     * then a unit may have parameters and no module. A tied parameter is in its
+     * original's unit. NULL: each is in its module's. A module's points are
+     * those of the units that own one of its parameters, and of its own unit as
+     * well: at a PRE point windows begin, and at a POST point they end, in
+     * ascending order of the units.
+     *
+     * FSDP_NO_UNIT: the parameter is ignored, and so is what is tied to it. The
+     * model holds it, and no engine touches it: `initial` is not asked for it,
+     * param, grad and set_requires_grad refuse it as INVALID, its name in the
+     * message, and it is in no piece, norm, step or checkpoint. Refused without
+     * the claims parameter-units, ignored. */
     const uint32_t *unit_of_parameter;
 };
 

@@ -21,21 +21,22 @@ enum fsdp_optimizer {
 };
 
 /*
- * What of a unit rests on env->host, and not on the device: bits, added up. No
- * number is another for it.
+ * What of a unit rests on env->host, and not on the device: bits, added up. All
+ * numbers are the same as without offload.
  *
  * A step is made where states are. A shard that rests elsewhere is copied
- * there, whole, and back. A window copies a shard that rests on the host to
- * the device, once, into staging, or where it is needed if it is not cast; with
- * S = 1 into an unsharded copy. A reduction ends on the device, in the dtype of
- * the wire, and is copied to the host, once, where it is added to what is there
- * (partial sums stay on the device). Buffers are never offloaded.
+ * there, whole, and back. A window copies a shard that rests on the host to the
+ * device, once: into staging if it is cast, else to where it is needed, which
+ * is an unsharded copy if S is 1. A reduction ends on the device, in the dtype
+ * of the wire, and is copied to the host, once, where it is added to what is
+ * there (partial sums stay on the device). Buffers are never offloaded.
  */
 enum fsdp_offload {
     FSDP_OFFLOAD_ALL = 1,       /* both that follow */
     FSDP_OFFLOAD_OPTIMIZER = 2, /* reduced gradients and states */
     FSDP_OFFLOAD_PARAMS = 4,    /* shards */
-    /* Of a unit alone: the bits beside it, or none, are its own (model.h). */
+    /* For a unit's entry alone (model.h): the bits beside this one, or none,
+     * hold in place of the option's. */
     FSDP_OFFLOAD_OWN = 8,
 };
 
@@ -61,22 +62,24 @@ struct fsdp_options {
     uint32_t offload; /* bits of enum fsdp_offload; default: none. Another bit
                          is INVALID under the claim offload */
 
-    /* How much an engine may run ahead. 0, 0, 0 is the strict profile: a
-     * unit is gathered at its window's first point and nothing is in flight
-     * across a point. Results do not depend on them.
+    /* How much an engine may run ahead. 0, 0, 0 is the strict profile: a unit
+     * is gathered at its window's first point and nothing is in flight across a
+     * point. Results do not depend on these three.
+     *
      * Ahead: at a point, the next `prefetch` units of the same phase of the
      * sequence that are not unsharded yet may be gathered; no prefetch crosses
      * from forward to backward or from one pass to the next. Reduces may be in
-     * flight at most until the next BEGIN, step or pieces. Each is at most
-     * the number of units: more is INVALID under the claim prefetch. */
+     * flight at most until the next BEGIN, step or pieces. Each is at most the
+     * number of units: more is INVALID under the claim prefetch. */
     uint32_t prefetch_forward;  /* units gathered ahead */
     uint32_t prefetch_backward; /* units gathered ahead */
     uint32_t reduces_in_flight; /* reduce inputs still alive */
 
-    /* Mixed precision; with param_dtype and reduce_dtype above, each F32, BF16
-     * or F16, for all units or a unit's own (model.h). What is stored, shards,
-     * states, reduced gradients and pieces, is float32 whatever they are. An
-     * engine that claims neither bf16 nor fp16 refuses what is not F32. */
+    /* Mixed precision. These three, and param_dtype and reduce_dtype above, are
+     * each F32, BF16 or F16; a unit's own (model.h) come before them. What is
+     * stored is float32 whatever they are: shards, states, reduced gradients
+     * and pieces. An engine that claims neither bf16 nor fp16 refuses what is
+     * not F32. */
     uint32_t grad_dtype;       /* of a lent gradient; default: param_dtype */
     uint32_t accumulate_dtype; /* of sums over microbatches; default: that of
                                   reduce_dtype */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * values.h - what an engine is told of values that leave it or come to it: to
- * and from a checkpoint, to who looks at whole parameters, from rank 0's
- * memory. Its calls are in engine.h.
+ * values.h - what an engine is told about values that leave it or come to it:
+ * to and from a checkpoint, to a caller who looks at whole parameters, from
+ * rank 0's memory. The calls are in engine.h.
  */
 #ifndef FSDP_VALUES_H
 #define FSDP_VALUES_H
@@ -15,7 +15,7 @@ enum fsdp_save_form {
     FSDP_SAVE_LOCAL = 2,
 };
 
-/* What of a run a checkpoint has: bits, added up. */
+/* Which parts of a run a checkpoint has: bits, added up. */
 enum fsdp_save_part {
     FSDP_SAVE_PARAMETERS = 1,
     FSDP_SAVE_STATES = 2,  /* of the optimizer */
@@ -65,9 +65,9 @@ struct fsdp_values {
     uint32_t size;
     uint32_t lenient; /* 1: parameters may lack them; every rank the same */
     /* On rank 0, [n_parameters]: each a whole parameter, in C order, in its
-     * stored dtype; NULL: it lacks them. What is tied has those of its
-     * original; of its other names, and of what is ignored, nothing is read. On
-     * other ranks NULL. */
+     * stored dtype; NULL: rank 0 lacks its values. A tied parameter has those
+     * of its original: nothing is read for its other names, nor for a parameter
+     * that is ignored. On other ranks NULL. */
     const void *const *value;
 };
 
