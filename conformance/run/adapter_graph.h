@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * adapter_graph.h - the random graph of a case, for programs of their own: what
- * modules, units and parameters do not say of how it is computed.
+ * adapter_graph.h - the random graph of a case, for programs of their own: how
+ * it is computed, as far as modules, units and parameters do not say.
  */
 #ifndef FSDP_CTS_ADAPTER_GRAPH_H
 #define FSDP_CTS_ADAPTER_GRAPH_H

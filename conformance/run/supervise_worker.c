@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * supervise_worker.c - watches and buries workers. How they start is
- * supervise_start.c's, what they say supervise_words.c's.
+ * supervise_worker.c - watches workers and clears up behind them.
+ * supervise_start.c starts them, and supervise_words.c reads what they say.
  */
 #include "run/supervise_worker.h"
 #include "checkpoint/folder_erase.h"

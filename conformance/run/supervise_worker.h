@@ -6,9 +6,9 @@
  * A worker says where it stands on a descriptor of its own (worker.h), which
  * ranks do not have. What engines print comes by others, one for each rank, and
  * is shown, escaped, with the case and the rank that printed it. A worker is
- * over when its process has ended, whoever still holds the other ends. (mpirun
- * hands on no descriptor: under MPI the first process says it on standard
- * output.)
+ * over when its process has ended, even if other processes still hold the
+ * descriptors. (mpirun hands on no descriptor: under MPI the first process says
+ * where it stands on standard output.)
  */
 #ifndef FSDP_CTS_SUPERVISE_WORKER_H
 #define FSDP_CTS_SUPERVISE_WORKER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl.h - the optimized engine, as those see it who link it.
+ * impl.h - the optimized engine, as programs that link it see it.
  */
 #ifndef FSDP_CTS_IMPL_H
 #define FSDP_CTS_IMPL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_agree.c - all ranks shard the same model in the same way: collectives
- * of equal size between ranks that disagree would mix up parameters silently,
- * and those of other schedules would wait for each other forever.
+ * impl_agree.c - all ranks shard the same model in the same way: between ranks
+ * that disagree collectives of equal size would mix up parameters silently, and
+ * ranks with different schedules would wait for each other forever.
  */
 #include "impl_calls.h"
 

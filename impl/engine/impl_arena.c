@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_arena.c - takes and gives back, one step by the example of another.
+ * impl_arena.c - takes storage and gives it back, in one step by the example of
+ * an earlier one.
  */
 #include "impl_arena.h"
 #include "impl_calls.h"

@@ -3,22 +3,22 @@
  * impl_arena.h - storage of the strict profile: all that is not at rest lies
  * in one allocation, as large as what lives of it at once.
  *
- * How large that is nobody knows before a step has been seen: how many
- * microbatches it has, which of them are reduced, which parameters get a
- * gradient. So in the first step of its kind each value has an allocation of
- * its own for as long as it lives. That step is written down (impl_trace.h);
- * when it is over all its values get places (impl_place.h), and from the
- * next one on nothing is allocated. A step that turns out to be another on its
- * way takes gaps of the allocation, and what fits in none is on its own.
+ * How large that is shows only when a step has been seen: how many microbatches
+ * it has, which of them are reduced, which parameters get a gradient. So in the
+ * first step of its kind each value has an allocation of its own for as long as
+ * it lives. That step is written down (impl_trace.h); when it is over all its
+ * values get places (impl_place.h), and from the next one on nothing is
+ * allocated. A step that turns out to differ on its way takes gaps of the
+ * allocation, and a value that fits in none has an allocation of its own.
  *
- * How close to what lives at once is that? Where units lie flat, are resharded
+ * How close is that to what lives at once? Where units lie flat, are resharded
  * after forward, have windows that nest or are apart, and every microbatch is
  * reduced, there is an exact placement. From below, gradient shards, in the
- * order in which windows close: they die together. From above, a stack: of
- * each window the gradient and on it the unsharded copy, which begins just
- * before, then the windows inside, fresh gradients and later contributions.
- * Who lies on top ends first, so that no side has a hole when something
- * begins, and both together are as high as what lives.
+ * order in which windows close: they die together. From above, a stack: of each
+ * window the gradient and on it the unsharded copy, which begins just before,
+ * then the windows inside, fresh gradients and later contributions. What lies
+ * on top ends first, so that neither side has a hole when something begins, and
+ * both together are as high as what lives.
  *
  * Units that are kept, gradients that wait for a later microbatch and what is
  * packed do not nest like that. Then places are searched for. The search finds

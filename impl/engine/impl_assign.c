@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_assign.c - values from host memory: what of them lies in this rank's
- * shard is copied there, at rest, when no stream uses it.
+ * impl_assign.c - values from host memory: those of elements in this rank's
+ * shard are copied there, at rest, when no stream uses it.
  */
 #include "impl_calls.h"
 

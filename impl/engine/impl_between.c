@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_between.c - the functions of the contract between passes: the step,
- * gradients dropped, pieces shown, all of it unsharded.
+ * impl_between.c - the functions of the contract between passes: they make the
+ * step, drop gradients, show pieces, and unshard all units.
  */
 #include "impl_calls.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_buffers.c - the model's buffers: on every rank a place of its own for
- * each, which no stream but the model's ever uses. Host memory has them in the
- * dtypes that they are stored in: where they come from, and where a checkpoint
- * has them.
+ * impl_buffers.c - the model's buffers: on every rank each has a place of its
+ * own, which no stream but the model's ever uses. In host memory, from which
+ * they come and to which a checkpoint takes them, they are in the dtypes that
+ * they are stored in.
  */
 #include "impl_calls.h"
 

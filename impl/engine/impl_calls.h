@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_calls.h - what the files of the optimized engine do for each other, one
- * file after the other. The data are in impl_state.h, and so is in which order
- * to read.
+ * impl_calls.h - the functions that the files of the optimized engine have for
+ * each other, one file after the other. The data, and the order in which to
+ * read, are in impl_state.h.
  */
 #ifndef FSDP_CTS_IMPL_CALLS_H
 #define FSDP_CTS_IMPL_CALLS_H

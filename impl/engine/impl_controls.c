@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_controls.c - what is said of one unit and not of another.
+ * impl_controls.c - the knobs of single units.
  */
 #include "impl_calls.h"
 

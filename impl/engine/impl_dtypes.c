@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_dtypes.c - what a unit's values are of outside its shard: its own
- * dtypes come before the options', and what neither says follows from others.
+ * impl_dtypes.c - the dtypes of a unit's values outside its shard: its own come
+ * before the options', and one that neither gives follows from the others.
  */
 #include "impl_calls.h"
 

@@ -2,8 +2,8 @@
 /*
  * impl_early.c - a step that is made in a pass: each unit is stepped behind its
  * reduction, on the stream where that ends, beside the backward of those before
- * it. Nothing in the pass uses what was stepped, but for who unshards it by
- * hand; what comes behind the pass waits for all of it.
+ * it. Nothing in the pass uses a unit that was stepped, unless the caller
+ * unshards it by hand; what comes behind the pass waits for all steps.
  */
 #include "impl_calls.h"
 

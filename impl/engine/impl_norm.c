@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_norm.c - a long integer of 64-bit words, and its root: one in double
- * first, which is near, then steps to the float32 whose neighbourhood the sum
- * is in.
+ * impl_norm.c - a long integer of 64-bit words, and its root: first an estimate
+ * in double, then steps to the float32 that is nearest to the root of the sum.
  */
 #include "impl_norm.h"
 

@@ -3,9 +3,9 @@
  * impl_offload.c - what rests on the host. A shard is copied to the device for
  * each window, on a stream of its own, as far ahead as it is gathered; what a
  * reduction makes is copied back on another one, and added up where states are
- * when its place in flight is needed, or somebody asks for it. The host works
- * on no stream: it waits for copies, and what it does is over before the next
- * one is issued.
+ * when its place in flight is needed, or when a call asks for it. The host
+ * works on no stream: it waits for copies, and what it does is over before the
+ * next one is issued.
  */
 #include "impl_calls.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_pack.c - between what goes over the wire and a unit's parameters. Under
- * the per-parameter layout that lies shard by shard, and parameters each in one
- * piece: a parameter's full blocks are one strided copy, its last, short one
- * another: every element is moved once. A gradient that is sent in another
- * dtype than it was summed in is cast on the way, block by block. All of it is
- * compute's, between "all-gather->compute" and "compute->reduce-scatter".
+ * impl_pack.c - between the wire and a unit's parameters. Under the
+ * per-parameter layout the wire has a unit shard by shard, and memory has each
+ * parameter in one piece. A parameter's full blocks are one strided copy, and
+ * its last, short block is another, so that every element is moved once. A
+ * gradient that is sent in another dtype than it was summed in is cast on the
+ * way, block by block. All of this is work of the compute stream, between
+ * "all-gather->compute" and "compute->reduce-scatter".
  */
 #include "impl_calls.h"
 

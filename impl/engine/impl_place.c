@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_place.c - from either end of the storage, in some order; what did not
- * fit goes first the next time, and from an end drawn anew, until the storage
- * is as small as what lives at once.
+ * impl_place.c - places values from either end of the storage, in some order.
+ * Those that did not fit go first the next time, and from an end drawn anew,
+ * until the storage is as small as what lives at once.
  *
- * Equal slots would be simpler, but each is as large as the largest unit: an
- * embedding next to many small blocks would multiply. The schedule of a call
+ * Equal slots would be simpler, but each would be as large as the largest unit:
+ * an embedding next to many small blocks would multiply. The schedule of a call
  * sequence is known when a model is sharded, so there is time to look.
  */
 #include "impl_place.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_points.c - a pass, point by point: what the plan says is done, what
- * is not the next point is refused, and what the model asks for is lent.
+ * impl_points.c - a pass, point by point: does what the plan says, refuses a
+ * point that is not the next one, and lends what the model asks for.
  */
 #include "impl_calls.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_rank0.c - initial values that rank 0 alone has: of one unit after the
- * other it sends all parameters at once, and each rank keeps what it owns.
+ * impl_rank0.c - initial values that rank 0 alone has: rank 0 sends all
+ * parameters of a unit at once, one unit after the other, and each rank keeps
+ * what it owns.
  */
 #include "impl_calls.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * impl_reduce.c - gradients meet: within the shard dimension on one stream,
- * across replicas on another, so that the second of one unit runs beside the
- * first of the next. What was sent is dead as soon as the first has read it.
+ * across replicas on another, so that the all-reduce of one unit runs beside
+ * the reduce-scatter of the next. What was sent is dead as soon as the first of
+ * the two has read it.
  */
 #include "impl_calls.h"
 

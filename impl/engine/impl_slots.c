@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_slots.c - storage: what rests, and slots for all else where something
- * runs ahead. One block for each kind of value, as large as what the plans let
- * live of it at once: what is ahead may lie where nothing of its own kind is
- * any more, and waits for that alone. All is made at the first BEGIN that needs
- * it, and remade, larger, when a later one needs more: a pass without sync, a
- * second reduction in a step. From the second step on nothing is allocated.
+ * impl_slots.c - storage for what rests, and, where something runs ahead, slots
+ * for all else. There is one block for each kind of value, as large as what the
+ * plans let live of the kind at once. What is ahead takes a place whose value,
+ * of its own kind, has ended, and waits for that alone. A block is made at the
+ * first BEGIN that needs it, and made anew, larger, when a later one needs
+ * more: a pass without sync, a second reduction in a step. From the second step
+ * on nothing is allocated.
  */
 #include "impl_calls.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * impl_spans.c - spans: what one call of the optimizer steps. Parameters that
- * lie side by side in a shard, and to which the same numbers apply, are one.
+ * lie side by side in a shard, and to which the same numbers apply, are one
+ * span.
  */
 #include "impl_calls.h"
 

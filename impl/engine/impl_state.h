@@ -2,17 +2,17 @@
 /*
  * impl_state.h - the data of the optimized engine.
  *
- * Read in this order: impl_options.c (what is refused), impl_dtypes.c (what
- * values are of), impl_layout.c (where parameters lie), impl_windows.c and
- * impl_schedule.c (what happens when), impl_place.c and impl_slots.c (where it
- * is stored), impl_trace.c and impl_arena.c (the same if nothing runs ahead),
- * impl_unshard.c, impl_gradient.c, impl_pack.c, impl_reduce.c (the cycle of a
- * unit), impl_offload.c (what of it is on the host), impl_controls.c (its
- * knobs), impl_thaw.c (what trains),
- * impl_buffers.c, impl_optimizer.c, impl_early.c (step in backward),
- * impl_assign.c, impl_points.c and impl_between.c (the functions of the
- * contract), impl_save.c, impl_gather_full.c and impl_load.c (checkpoints),
- * impl_shard.c and impl_vtable.c.
+ * Read in this order: impl_options.c (what is refused), impl_dtypes.c (the
+ * dtypes of values), impl_layout.c (where parameters lie), impl_windows.c and
+ * impl_schedule.c (what happens when), impl_place.c and impl_slots.c (where
+ * values are stored), impl_trace.c and impl_arena.c (the same if nothing runs
+ * ahead), impl_unshard.c, impl_gradient.c, impl_pack.c, impl_reduce.c (the
+ * cycle of a unit), impl_offload.c (what of a unit is on the host),
+ * impl_controls.c (its knobs), impl_thaw.c (what trains), impl_buffers.c,
+ * impl_optimizer.c, impl_early.c (step in backward), impl_assign.c,
+ * impl_points.c and impl_between.c (the functions of the contract),
+ * impl_save.c, impl_gather_full.c and impl_load.c (checkpoints), impl_shard.c
+ * and impl_vtable.c.
  *
  * Streams. Compute is the model's; gathers, reductions within the shard
  * dimension and those over replicas have one each, and so have copies from the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_summon.c - one unit is unsharded to be read, or the model on rank 0
- * alone, which the others send what they own of a tensor. Nothing of it lies in
- * a slot: storage is that of what is shown, and is given back with it.
+ * impl_summon.c - unshards one unit to be read; or the model on rank 0 alone,
+ * to which the other ranks send what they own of a tensor. Nothing of this lies
+ * in a slot: what is shown has storage of its own, which is given back with it.
  */
 #include "impl_calls.h"
 

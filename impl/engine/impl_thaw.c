@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * impl_thaw.c - parameters are frozen and thawed between passes. The states of
- * their unit get storage of their own: what trains goes on with what it had,
- * what is thawed begins with +0. All else that depends on it, sizes, plans,
- * places of gradients, is made anew.
+ * their unit get storage of their own: a parameter that trains on keeps what it
+ * had, and one that is thawed begins with +0. All else that depends on this
+ * (sizes, plans, places of gradients) is made anew.
  */
 #include "impl_calls.h"
 

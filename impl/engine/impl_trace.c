@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_trace.c - a step is written down, and read along with by later ones.
- * A trace that is followed is a guess at what comes next, and no more: whoever
- * asks it for a place sees for himself that nothing lies there.
+ * impl_trace.c - a step is written down, and read along with by later ones. A
+ * trace that is followed is a guess at what comes next, and no more: the caller
+ * that asks it for a place checks that nothing lies there.
  */
 #include "impl_trace.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_values.c - a state dict in rank 0's memory: of one unit after the other
- * it sends all parameters that it has values of, one behind the other, at once.
- * Memory for that is taken by a call that is not refused alone, and all of it
- * before anything changes.
+ * impl_values.c - a state dict in rank 0's memory: rank 0 sends, one unit after
+ * the other, all parameters of the unit that it has values of at once. Only a
+ * call that is not refused takes memory for that, and takes all of it before
+ * anything changes.
  */
 #include "impl_checkpoint.h"
 

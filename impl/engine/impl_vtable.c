@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_vtable.c - the engine as the contract sees it. Strategies are the
- * mesh and one flag, folds the communicator's: one that is there has them all.
+ * impl_vtable.c - the engine as the contract sees it. Strategies are the mesh
+ * and one flag, and folds are the communicator's, so this engine has all of
+ * them.
  */
 #include "impl.h"
 #include "impl_calls.h"

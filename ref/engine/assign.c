@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * assign.c - values from outside, for a part of a parameter: each rank keeps
- * what it owns of them.
+ * those of the elements that it owns.
  */
 #include "sharded.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * controls.c - what is done with one unit and not with another: its knobs, and
- * what they leave behind. A knob that is turned holds from the next BEGIN on.
+ * controls.c - what is done with single units: their knobs, and the unsharded
+ * copies that these keep. A knob that is turned holds from the next BEGIN on.
  */
 #include "sharded.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * engine.c - the reference engine as the contract sees it, walked point by
- * point in at(). Nothing runs ahead: a unit is
- * gathered when its window begins, reduced when it ends.
+ * point in at(). Nothing runs ahead: a unit is gathered when its window begins,
+ * and reduced when it ends.
  */
 #include "ref/clip/norm.h"
 #include "sharded.h"

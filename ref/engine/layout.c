@@ -6,8 +6,8 @@
  * them short or empty; keep mine, padded to a whole block each, one behind the
  * other.
  *
- * All that follows from it is in one table: which part of which parameter
- * lies where in this rank's shards.
+ * What follows from this is in one table: which part of which parameter lies
+ * where in this rank's shards.
  */
 #include "sharded.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank0.c - values that rank 0 alone has, initial ones or those of a state dict
- * in its memory: it sends one parameter after the other, whole, and each rank
- * keeps what it owns of it.
+ * in its memory: rank 0 sends one parameter after the other, whole, and each
+ * rank keeps the part that it owns.
  */
 #include "sharded.h"
 

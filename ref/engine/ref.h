@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ref.h - what the two engines of this folder share: the sharded one
- * (sharded.h) and the run that nobody shards (unsharded.c).
+ * (sharded.h) and the unsharded run (unsharded.c).
  */
 #ifndef FSDP_CTS_REF_H
 #define FSDP_CTS_REF_H

@@ -7,7 +7,7 @@
  * reshard, accumulate), reduce.c, controls.c (a unit's knobs), thaw.c (what is
  * trained), optimizer.c (step), early.c (step in backward), buffers.c,
  * assign.c, summon.c, shard.c and engine.c (the functions of the contract).
- * unsharded.c is the run that nobody shards.
+ * unsharded.c is the unsharded run.
  */
 #ifndef FSDP_CTS_SHARDED_H
 #define FSDP_CTS_SHARDED_H

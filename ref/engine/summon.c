@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summon.c - one unit is unsharded to be read, or the model on rank 0 alone: to
- * which the others send their parts, one tensor after the other.
+ * summon.c - unshards one unit to be read; or the model on rank 0 alone, to
+ * which the other ranks send their parts, one tensor after the other.
  */
 #include "sharded.h"
 

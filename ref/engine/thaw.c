@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * thaw.c - what is trained changes between passes. A parameter that is thawed
- * gets states of +0, one that is frozen loses its own; those of all others in
- * its unit move to where they lie now.
+ * gets states of +0, one that is frozen loses its own; the states of all others
+ * in its unit move to their new places.
  */
 #include "sharded.h"
 

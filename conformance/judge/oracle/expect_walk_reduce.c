@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * expect_walk_reduce.c - what becomes of a unit's gradient when its backward
- * window closes; and what is said of units, by `set`.
+ * window closes; and the knobs of units, which `set` turns.
  */
 #include "judge/oracle/expect_walk_units.h"
 

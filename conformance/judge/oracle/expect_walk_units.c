@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expect_walk_units.c - what a call does to a unit: what it communicates, and
- * what comes to be live and ends. Peaks are the maximum over all moments.
+ * expect_walk_units.c - what a call does to a unit: what the call communicates,
+ * which ranges become live, and which end. Peaks are the maximum over all
+ * moments.
  */
 #include "judge/oracle/expect_walk_units.h"
 #include "judge/oracle/expect_walk.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * expect_walk_units.h - a walk in progress: what is unsharded, pending, reduced
- * and live at this moment, and what each call does to it; and what of the
- * layout it asks for. Internal to expect*.c.
+ * and live at this moment, and what each call does to that; and what the walk
+ * asks of the layout. Internal to expect*.c.
  */
 #ifndef FSDP_CTS_EXPECT_WALK_UNITS_H
 #define FSDP_CTS_EXPECT_WALK_UNITS_H

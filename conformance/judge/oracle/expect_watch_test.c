@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expect_watch_test.c - who looks on while the oracle walks sees what it
+ * expect_watch_test.c - a watcher of the oracle's walk sees what the walk
  * counts, in its order; and worlds that are too large for any run.
  */
 #include <setjmp.h>

@@ -5,9 +5,9 @@
  * of backward points (a recomputed forward is part of the backward that needs
  * it); in each phase a unit has one window at most.
  *
- * And which parameters and units a training pass uses, and in which order the
- * gradients come that add up to a parameter's: one of each backward of a module
- * that has it, under whichever of its names.
+ * Also here: which parameters and units a training pass uses, and in which
+ * order the gradients come that add up to a parameter's. There is one from each
+ * backward of a module that has the parameter, under any of its names.
  */
 #include "judge/oracle/expect_walk.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drive_weigh.c - a rank whose memory is of interest, and not what it computes:
- * it stands still where it is weighed, and from rest on it may have no more
- * than so much.
+ * drive_weigh.c - a rank that is played for its memory, and not for what it
+ * computes: it stands still where it is weighed, or may allocate no more than a
+ * bound above what rests.
  */
 #include "run/play/drive.h"
 #include "run/process/process.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * late_testing.c - queues, and who gets on when.
+ * late_testing.c - queues of streams, and which stream gets on when.
  */
 #include "run/play/late_testing.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offer_ties.c - parameters that are told to be one with another, and cannot
+ * offer_ties.c - parameters that are said to be tied to another one, and cannot
  * be.
  */
 #include "run/play/offer.h"

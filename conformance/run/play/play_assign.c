@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_assign.c - values that a script gives to parameters; and how that may be
- * asked for wrongly.
+ * play_assign.c - values that a script gives to parameters; and calls for that
+ * which must be refused.
  */
 #include "run/play/play.h"
 

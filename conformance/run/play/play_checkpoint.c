@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_checkpoint.c - saves and loads. With what an engine saves of its own,
- * every rank saves where it stands and its curve so far, and odd ranks one
- * thing more.
+ * play_checkpoint.c - saves and loads. As the caller's own state every rank
+ * saves where it stands and its curve so far, and odd ranks one thing more.
  */
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder_erase.h"

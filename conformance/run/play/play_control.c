@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_control.c - what a script does with one unit, or with all by themselves;
- * and how that may be asked for wrongly.
+ * play_control.c - what a script does with single units, one or all of them;
+ * and calls for that which must be refused.
  */
 #include "run/play/play.h"
 

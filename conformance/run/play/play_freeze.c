@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * play_freeze.c - parameters that are frozen and thawed while a model trains:
- * the engine is told, and so are those who ask it for gradients and who look at
- * what it sends. The model that it was given stays as it was.
+ * the engine is told, and so are the workload, which asks it for gradients, and
+ * the wire, which looks at what it sends. The model that it was given stays as
+ * it was.
  */
 #include "run/play/play.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * play_names.c - what tensors a checkpoint has, by name, as docs/checkpoints.md
- * says; a life in which one is called otherwise; and whether a lenient load has
- * told of what differs. A list is a text: a line feed, then each name and a
+ * says; a life in which one has another name; and whether a lenient load has
+ * told which names differ. A list is a text: a line feed, then each name and a
  * line feed, ascending by bytes.
  */
 #include "run/play/play.h"

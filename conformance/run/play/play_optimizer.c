@@ -4,7 +4,7 @@
  *
  * Groups are told when sharding, by an array that is there for the call only,
  * and lies elsewhere on every rank; then by numbers of their own in each step.
- * Of clipping the norm of a step's gradients, as the engine says it, is noted
+ * The norm of a step's gradients, as the engine answers it to a clip, is noted
  * in bits beside the answers.
  */
 #include "run/play/play.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_record.c - what of a run goes into the record, and where. Records know
- * steps: one begins with its first pass, and ends with its zero_grad and the
- * evaluation behind that. Steps that are made while a checkpoint is being
- * saved are nobody's: another life plays them again.
+ * play_record.c - what of a run goes into the record, and where. A record is by
+ * steps: a step begins with its first pass, and ends with its zero_grad and the
+ * evaluation behind that. Steps that are made while a checkpoint is being saved
+ * are not recorded: another life plays them again.
  */
 #include "run/play/play.h"
 #include "run/process/orphans.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * play_send.c - values that rank 0 has in its memory, and an engine sends to
- * all; whether it leaves that memory as it was; and how it may be asked for
- * wrongly.
+ * all; whether the engine leaves that memory as it was; and calls for that
+ * which must be refused.
  */
 #include "run/play/play.h"
 

@@ -2,8 +2,9 @@
 /*
  * play_sizes.c - calls whose struct is that of an older caller, who lacks its
  * last fields, or of a newer one, who has more behind them: none is refused for
- * that, nothing is read that an older one lacks, and nothing that is behind.
- * An answer tells what was refused, or came out otherwise; no answer, nothing.
+ * that, no field is read that an older caller lacks, and nothing behind the
+ * last field. There is an answer only where a call was refused, or came out
+ * otherwise.
  */
 #include "run/play/play.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * play_summon.c - what is unsharded to be read: all of it, one unit, or what
- * rank 0 alone is shown; and how that may be asked for wrongly.
+ * rank 0 alone is shown; and calls for that which must be refused.
  */
 #include "run/play/play.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * orphans.h - processes that were left behind: whoever adopts them ends them.
+ * orphans.h - processes that were left behind: the process that adopts them
+ * ends them.
  */
 #ifndef FSDP_CTS_ORPHANS_H
 #define FSDP_CTS_ORPHANS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * seals.h - the state of each case's folder when the case had ended, so that
- * what is changed there later does not pass for what the case showed. For
- * where no namespace keeps engines away from it (isolate.h).
+ * what is changed there later does not pass for what the case showed. It is
+ * used where no namespace keeps engines away from the folder (isolate.h).
  *
  * A seal is what the file system says of the files: their names, numbers, sizes
  * and the time of the last change, which programs cannot set.

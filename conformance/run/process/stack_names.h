@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stack_names.h - the names of the functions in which a rank stood, of what it
- * left of that (world_stack.c): addresses, and what was mapped where. They come
+ * stack_names.h - the names of the functions in which a rank stood, made from
+ * what it left (world_stack.c): addresses, and what was mapped where. They come
  * from the files that were mapped, by addr2line where the machine has it; else
- * a frame is a file and an offset in it, for whoever has one elsewhere.
+ * a frame is a file and an offset in it, which addr2line can name on another
+ * machine.
  *
  * The file is a rank's, so nothing in it is trusted.
  */

@@ -3,8 +3,8 @@
  * weigh.c - reads /proc of another process, and walks folders.
  *
  * Anonymous memory is summed over mappings (smaps_rollup): what
- * /proc/PID/status says of it is exact since Linux 6.17 alone. Of the peak
- * there is nothing else.
+ * /proc/PID/status says of it is exact only since Linux 6.17. For the peak
+ * there is no other source.
  */
 #include "run/process/weigh.h"
 

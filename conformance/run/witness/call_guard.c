@@ -4,16 +4,16 @@
  * of their own, and a rank is a thread or a process: so this file's state is
  * a thread's.
  *
- * What can be asked for nothing is compared after each call; what takes a few
- * calls of the system after those that an engine makes a few times a step, at
- * rest or at the end of a pass.
+ * What costs nothing to ask is compared after each call. What takes a few
+ * system calls is compared after those calls that an engine gets a few times a
+ * step, at rest or at the end of a pass.
  *
- * Handlers of signals and limits take eighty: a tenth of the time of a small
- * case. They are asked for at a function's first call and at each eighth of
- * it, whatever is called once among them, and at the end. So what a function
- * always leaves is found at its first call; what is left once, and later, at
- * the end of the rank at the latest, unless the engine has put it back between
- * two looks; the words name the last call after which all was well.
+ * Handlers of signals and limits take eighty system calls: a tenth of the time
+ * of a small case. They are compared after a function's first call, after each
+ * eighth one, and at the end. So what a function always leaves is found at its
+ * first call. What it leaves once, and later, is found at the end of the rank
+ * at the latest, unless the engine has put it back between two looks; the words
+ * name the last call after which all was well.
  */
 #include "run/witness/call_guard.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call_guard.h - stands between the driver and an engine: after each call, of
- * whatever function, the process is as it was before (process.h), or
- * the record says what has changed, and in which call.
+ * call_guard.h - stands between the driver and an engine: after each call of
+ * any function the process is as it was before (process.h), or the record says
+ * what has changed, and in which call.
  */
 #ifndef FSDP_CTS_CALL_GUARD_H
 #define FSDP_CTS_CALL_GUARD_H

@@ -3,9 +3,9 @@
  * crossing.h - what a rank's recorder sees crosses to another process as it
  * happens, in order (scribe.h): what has crossed is out of the engine's reach.
  *
- * It crosses by a pipe that nobody waits at, so that a rank need not stand
- * still for each collective; where the pipe is full, the rank says so by its
- * line (rank_line.h) and waits until it is empty.
+ * It crosses by a pipe, without waiting for an answer, so that a rank need not
+ * stand still for each collective. When the pipe is full, the rank says so by
+ * its line (rank_line.h) and waits until it is empty.
  */
 #ifndef FSDP_CTS_CROSSING_H
 #define FSDP_CTS_CROSSING_H

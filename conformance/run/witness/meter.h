@@ -2,9 +2,9 @@
 /*
  * meter.h - the wrapped device: storage, live bytes by kind, poison.
  *
- * There is one of the device, and one of the host that lies beside it. A meter
- * serves two handles of the same device, the engine's and the
- * model's, so that ranges of both are checked against each other.
+ * There is a meter of the device, and one of the host device beside it. Each
+ * serves two handles of its device, the engine's and the model's, so that
+ * ranges of both are checked against each other.
  */
 #ifndef FSDP_CTS_METER_H
 #define FSDP_CTS_METER_H

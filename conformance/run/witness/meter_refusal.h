@@ -2,8 +2,7 @@
 /*
  * meter_refusal.h - why a device or a communicator did not do what it was
  * asked, in words: neither has a place for them. And a range that leaves its
- * allocation, which would damage the heap, is refused before anybody follows
- * it.
+ * allocation, which would damage the heap, is refused before it is used.
  */
 #ifndef FSDP_CTS_METER_REFUSAL_H
 #define FSDP_CTS_METER_REFUSAL_H

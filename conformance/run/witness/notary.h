@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * notary.h - a process beside the ranks, in which no engine is: the kernel
- * tells it each call that a rank's limits (rank_limits.h) refuse, and it notes
- * it. Where a rank asks for it, it weighs it (scales.h); and it writes the
- * record of what crosses to it (scribe.h).
+ * tells it each call that a rank's limits (rank_limits.h) refuse, and the
+ * notary notes it. It weighs a rank that asks for it (scales.h); and it writes
+ * the record of what crosses to it (scribe.h).
  */
 #ifndef FSDP_CTS_NOTARY_H
 #define FSDP_CTS_NOTARY_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * race.c - vector clocks of streams: who is behind what; and the sorted array
- * of disjoint ranges that they have touched. A step touches the same ranges as
- * the step before, so that most puts find their range as it is, and nothing
- * moves.
+ * race.c - vector clocks of streams, which say what comes behind what; and the
+ * sorted array of disjoint ranges that they have touched. A step touches the
+ * same ranges as the step before, so that most puts find their range as it is,
+ * and nothing moves.
  */
 #include "run/witness/race.h"
 #include "run/witness/race_map.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * race_access.c - who touches what: each access is compared with the last ones
- * to the same bytes, then takes their place. And of one step, when each
- * collective was given out, what of the model's stream it is behind, and when
- * the model's stream is behind it: that is all in the clocks, too.
+ * race_access.c - which access touches which bytes: each is compared with the
+ * last ones to the same bytes, then takes their place. The clocks also tell,
+ * for one step, when each collective was given out, what of the model's stream
+ * it comes behind, and from when on the model's stream comes behind it.
  *
- * A write that comes behind all others speaks for them: who is not behind them
+ * A write that comes behind all others speaks for them: what is not behind them
  * is not behind it either. So the last write to a byte is kept, and the last
  * read of each stream; reads that a later write covers do no harm where they
  * are and are dropped when the host has seen them finished.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * race_flight_test.c - when collectives are given out, what they are behind,
- * and who is behind them: told as calls, asked for as positions.
+ * and what is behind them: told as calls, asked for as positions.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rank_line.h - what a rank tells the process beside it (notary.h), and waits
- * until that has done what it is told to: a descriptor, which the rank keeps.
- * What needs no answer goes by another one (crossing.h).
+ * rank_line.h - what a rank tells the process beside it (notary.h), by a
+ * descriptor which the rank keeps; it waits until that process has done what it
+ * was told to. What needs no answer goes by another one (crossing.h).
  */
 #ifndef FSDP_CTS_RANK_LINE_H
 #define FSDP_CTS_RANK_LINE_H

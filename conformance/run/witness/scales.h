@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scales.h - what ranks hold, as they are weighed at points of rest
- * (rank_line.h), made into what a record says of it.
+ * scales.h - what ranks hold when they are weighed at points of rest
+ * (rank_line.h), made into the numbers of a record.
  */
 #ifndef FSDP_CTS_SCALES_H
 #define FSDP_CTS_SCALES_H

@@ -3,10 +3,10 @@
  * witness.h - what the model of an isolated rank saw in each whole pass: of a
  * unit's parameters as they were lent in the forward, and of its gradients as
  * the backward left them, a number each (record_digest_add), beside how often
- * the unit was gathered and reduced by then. Who carries has such numbers of
- * what ranks have sent, so that the judge can tell whether the model computed
- * with that, and whether what it left was sent, in every pass: of tensors only
- * the first steps are recorded.
+ * the unit was gathered and reduced by then. The process that carries
+ * collectives has such numbers of what ranks have sent, so that the judge can
+ * tell whether the model computed with that, and whether what it left was sent,
+ * in every pass; tensors are recorded of the first steps alone.
  */
 #ifndef FSDP_CTS_WITNESS_H
 #define FSDP_CTS_WITNESS_H

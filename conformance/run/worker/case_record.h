@@ -3,7 +3,7 @@
  * case_record.h - the folder that a case's record is in, and case.json, which
  * says of the case what no rank says of itself: who played it, and how each
  * rank ended. A worker writes it; for a worker or an adapter that died in a
- * case, who started it does.
+ * case, the process that started it does.
  */
 #ifndef FSDP_CTS_CASE_RECORD_H
 #define FSDP_CTS_CASE_RECORD_H

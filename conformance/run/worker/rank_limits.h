@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_limits.h - what a rank may not do from some moment on, for good: the
- * kernel refuses it, whoever asks.
+ * kernel refuses it, whatever code of the process asks.
  *
  *   paths  (Landlock, rank_paths.h)  Nothing can be changed outside of a few
  *          folders, and nothing in /proc is seen but of this process.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * told.h - what the ranks of a case have to say for themselves, as a text for
- * people beside its record: what they printed, and where they stood when one
- * of them died or none got on. Whoever reads a failure reads it there.
+ * people beside its record: what they printed, and where they stood when one of
+ * them died or none got on. The reader of a failure finds it there.
  *
  *     rank 1 printed: layer 3 of 2
  *     rank 1, ended by signal 11, in the wrong call begin-twice, stood in

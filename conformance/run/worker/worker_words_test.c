@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker_words_test.c - a worker waits until it is heard, also where a rank has
- * left it no descriptors and where signals come; and not for nobody.
+ * left it no descriptors and where signals come; and does not wait where no
+ * supervisor listens.
  */
 #include <setjmp.h>
 #include <stdarg.h>
