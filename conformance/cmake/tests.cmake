@@ -92,7 +92,7 @@ foreach(name record_test record_agree_test record_docs_test
     unit(conformance/record/${name}.c LINK fsdp-record)
 endforeach()
 foreach(name expect_test expect_walk_test expect_rest_test
-        expect_ahead_test expect_watch_test)
+        expect_ahead_test expect_watch_test expect_docs_test)
     unit(conformance/judge/oracle/${name}.c LINK fsdp-judge
         WITH ${here}/judge/oracle/expect_testing.c)
 endforeach()

@@ -37,7 +37,7 @@ struct ref_unit {
     struct ref_factors factor;        /* of this pass */
     uint32_t shard_at;                /* enum ref_where: its shard; */
     uint32_t step_at; /* its states and its reduced gradient, so its step */
-    uint64_t numel;   /* m_u: of its parameters */
+    uint64_t numel;   /* of its parameters */
     uint64_t chunk;   /* of a shard, with its padding */
     uint64_t whole;   /* of an unsharded copy: chunk * S, or numel (packs) */
     bool freezes;     /* a parameter of it is frozen */

@@ -36,7 +36,7 @@ struct expect_unit {
     struct expect_dtypes dtype;
     struct expect_factors factor;
     float divide;    /* its divide factor */
-    uint64_t numel;  /* m_u */
+    uint64_t numel;  /* numel_u */
     uint64_t chunk;  /* a rank's shard, with its padding */
     uint64_t padded; /* chunk * S: on the wire */
     uint64_t whole;  /* of an unsharded copy: padded, or numel (packs) */
