@@ -3,22 +3,14 @@
 loads it keeps those that were there, without a word; its native one has them."""
 
 import argparse
-import logging
 import os
 import tempfile
 
-os.environ.setdefault("DS_ACCELERATOR", "cpu")
-
-import deepspeed
 import torch
 import torch.distributed as dist
+from begun_zero3 import begun, step
 from deepspeed.checkpoint import ds_to_universal
 from two_ranks import layers, play
-
-CONFIG = {"train_micro_batch_size_per_gpu": 1,
-          "zero_allow_untested_optimizer": True,
-          "zero_force_ds_cpu_optimizer": False,
-          "zero_optimization": {"stage": 3}}
 
 
 def engine_of(value, universal):
@@ -26,10 +18,8 @@ def engine_of(value, universal):
     model = layers(2)
     model[1].weight.requires_grad_(False)
     model[1].weight.data.fill_(value)
-    return deepspeed.initialize(
-        model=model, optimizer=torch.optim.Adam(model[0].parameters(), lr=0.1),
-        dist_init_required=False,
-        config={**CONFIG, "checkpoint": {"load_universal": universal}})[0]
+    return begun(model, torch.optim.Adam(model[0].parameters(), lr=0.1),
+                 checkpoint={"load_universal": universal})
 
 
 def frozen(engine):
@@ -37,14 +27,10 @@ def frozen(engine):
 
 
 def main(rank):
-    deepspeed.utils.logger.setLevel(logging.ERROR)
-    os.environ["LOCAL_RANK"] = str(rank)
-    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     folder = [tempfile.mkdtemp() if rank == 0 else None]
     dist.broadcast_object_list(folder)
     engine = engine_of(7.0, False)
-    engine.backward(engine(torch.ones(1, 4)).sum())
-    engine.step()
+    step(engine)
     engine.save_checkpoint(folder[0], tag="native")
     if rank == 0:
         ds_to_universal.main(argparse.Namespace(

@@ -9,18 +9,10 @@ import os
 import tempfile
 import time
 
-os.environ.setdefault("DS_ACCELERATOR", "cpu")
-
-import deepspeed
-import deepspeed.runtime.zero.muon.muon_optimizer  # else each rank does
 import torch
+from begun_zero3 import begun
+import deepspeed.runtime.zero.muon.muon_optimizer  # else each rank does
 from two_ranks import layers, play
-
-CONFIG = {"train_micro_batch_size_per_gpu": 1,
-          "zero_allow_untested_optimizer": True,
-          "zero_force_ds_cpu_optimizer": False,
-          "zero_optimization": {"stage": 3,
-                                "stage3_param_persistence_threshold": 0}}
 
 
 def wait_first(engine, latest):
@@ -43,12 +35,10 @@ def wait_first(engine, latest):
 
 
 def saves(folder, rank):
-    os.environ["LOCAL_RANK"] = str(rank)
-    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     model = layers(1)
-    engine = deepspeed.initialize(
-        model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
-        dist_init_required=False, config=CONFIG)[0]
+    engine = begun(model, torch.optim.SGD(model.parameters(), lr=0.1),
+                   zero_optimization={"stage": 3,
+                                      "stage3_param_persistence_threshold": 0})
     found = wait_first(engine, os.path.join(folder, "latest")) if rank else []
     engine.save_checkpoint(folder, tag="step")
     if rank == 1:

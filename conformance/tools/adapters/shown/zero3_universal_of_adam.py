@@ -3,32 +3,22 @@
 and none that was saved before the first step."""
 
 import argparse
-import logging
 import os
 import shutil
 import tempfile
 
-os.environ.setdefault("DS_ACCELERATOR", "cpu")
-
-import deepspeed
 import torch
 import torch.distributed as dist
+from begun_zero3 import begun, step
 from deepspeed.checkpoint import ds_to_universal
 from two_ranks import layers, play
 
 
 def made(optimizer, steps):
     model = layers(1)
-    engine = deepspeed.initialize(
-        model=model, optimizer=optimizer(model.parameters()),
-        dist_init_required=False, config={
-            "train_micro_batch_size_per_gpu": 1,
-            "zero_allow_untested_optimizer": True,
-            "zero_force_ds_cpu_optimizer": False,
-            "zero_optimization": {"stage": 3}})[0]
+    engine = begun(model, optimizer(model.parameters()))
     for _ in range(steps):
-        engine.backward(engine(torch.ones(1, 4)).sum())
-        engine.step()
+        step(engine)
     folder = [tempfile.mkdtemp()]
     dist.broadcast_object_list(folder)
     engine.save_checkpoint(folder[0], tag="step")
@@ -48,9 +38,6 @@ def made(optimizer, steps):
 
 
 def main(rank):
-    deepspeed.utils.logger.setLevel(logging.ERROR)
-    os.environ["LOCAL_RANK"] = str(rank)
-    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     momentum = lambda w: torch.optim.SGD(w, lr=0.1, momentum=0.9)
     found = (made(torch.optim.AdamW, 1), made(torch.optim.AdamW, 0),
              made(momentum, 1))

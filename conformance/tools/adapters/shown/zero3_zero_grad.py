@@ -3,52 +3,35 @@
 backward adds to them. The optimizer's drops them for a backward, and not for a
 step, which uses them."""
 
-import logging
-import os
-
-os.environ.setdefault("DS_ACCELERATOR", "cpu")
-
-import deepspeed
 import torch
+from begun_zero3 import backward, begun
 from deepspeed.utils import safe_get_local_fp32_param, safe_get_local_grad
 from two_ranks import layers, play
 
 
-def begun():
+def begun_with_gradients():
     model = layers(1)
-    engine = deepspeed.initialize(
-        model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
-        dist_init_required=False, config={
-            "train_micro_batch_size_per_gpu": 1, "gradient_clipping": 0.0,
-            "zero_allow_untested_optimizer": True,
-            "zero_force_ds_cpu_optimizer": False,
-            "zero_optimization": {"stage": 3}})[0]
+    engine = begun(model, torch.optim.SGD(model.parameters(), lr=0.5),
+                   gradient_clipping=0.0)
     engine.set_gradient_accumulation_boundary(True)
     backward(engine)
     return engine, model[0].weight
 
 
-def backward(engine):
-    engine.backward(engine(torch.ones(1, 4)).sum())
-
-
 def dropped(whose):
     """The gradient of a second backward, and of another engine the weight
     behind a step; of each the first element."""
-    engine, w = begun()
+    engine, w = begun_with_gradients()
     whose(engine).zero_grad()
     backward(engine)
     gradient = float(safe_get_local_grad(w)[0])
-    engine, w = begun()
+    engine, w = begun_with_gradients()
     whose(engine).zero_grad()
     engine.step()
     return gradient, float(safe_get_local_fp32_param(w)[0])
 
 
 def main(rank):
-    deepspeed.utils.logger.setLevel(logging.ERROR)
-    os.environ["LOCAL_RANK"] = str(rank)
-    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     found = [dropped(lambda engine: engine),
              dropped(lambda engine: engine.optimizer)]
     if rank == 0:
