@@ -18,7 +18,7 @@ static _Thread_local struct {
     bool brims; /* the last element was given, and padding has it */
 } now;
 
-static void forget(void)
+static void forget_assign(void)
 {
     memset(&now, 0, sizeof(now));
 }
@@ -183,14 +183,14 @@ const struct mutant assign_mutants[] = {
      .shows = {.in = mutant_sharded, .script = "rewrite-kept"},
      .calls.assign = note_last,
      .collective = into_padding,
-     .forget = forget},
+     .forget = forget_assign},
     {.name = "assign-resets-states",
      .text = "what is assigned begins with states of 0 again",
      .evidence = "an optimizer that is made again for new parameters",
      .kills = "assign.states-stay",
      .shows = {.in = rewrites},
      .calls.assign = resets_states,
-     .forget = forget},
+     .forget = forget_assign},
     {.name = "assign-shifted",
      .text = "what is assigned lies an element behind its place",
      .evidence = "offsets that count from 1",
@@ -204,6 +204,6 @@ const struct mutant assign_mutants[] = {
      .kills = "assign.own-part",
      .shows = {.in = rewrites},
      .calls.assign = whole_shard,
-     .forget = forget},
+     .forget = forget_assign},
     {0},
 };

@@ -11,7 +11,7 @@ static _Thread_local bool begun; /* a pass, or to give values, in this life */
 
 static _Thread_local uint64_t given; /* parameters, as bits */
 
-static void forget(void)
+static void forget_deferred(void)
 {
     begun = false;
     given = 0;
@@ -169,14 +169,14 @@ const struct mutant deferred_mutants[] = {
      .kills = "deferred.named",
      .shows = {.in = is_deferred},
      .calls.assign = first_only,
-     .forget = forget},
+     .forget = forget_deferred},
     {.name = "deferred-cleared",
      .text = "when the first pass begins values that were given are 0 again",
      .evidence = "to_empty() behind a load",
      .kills = "deferred.same-curve",
      .shows = {.in = is_deferred},
      .calls.at = cleared_at_first,
-     .forget = forget},
+     .forget = forget_deferred},
     {.name = "deferred-counts-given",
      .text = "of a parameter that begins in another shard as many elements "
              "count as were given, those of the next one, too",
@@ -184,14 +184,14 @@ const struct mutant deferred_mutants[] = {
      .kills = "script.answers",
      .shows = {.script = "deferred-first"},
      .calls.assign = counts_given,
-     .forget = forget},
+     .forget = forget_deferred},
     {.name = "deferred-for-others",
      .text = "pieces are refused as long as any rank lacks values",
      .evidence = "a check of the whole model where the rank's part is meant",
      .kills = "deferred.named error.says-why",
      .shows = {.in = is_spread},
      .calls = {.assign = notes_given, .pieces = refused_for_others},
-     .forget = forget},
+     .forget = forget_deferred},
     {.name = "deferred-unclaimed",
      .text = "a model without values is taken, and its claim is not made",
      .evidence = "a claim that was forgotten",
