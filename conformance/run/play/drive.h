@@ -55,8 +55,8 @@ struct drive {
     /* What loading the engine has changed in the process; "", or NULL: nothing.
      */
     const char *loading;
-    bool without_values;     /* tensors have none: nobody looks at the wire */
-    bool trace;              /* rank-R.trace.partial is wanted, too */
+    bool without_values; /* tensors have none, and the wire is not looked at */
+    bool trace;          /* rank-R.trace.partial is wanted, too */
     const char *checkpoints; /* where they go; names beside it are used too */
     uint32_t purpose;        /* enum drive_purpose */
     uint64_t room; /* DRIVE_TO_BOUND: bytes that the engine may have above what
@@ -67,7 +67,7 @@ struct drive {
 };
 
 enum {
-    DRIVE_MORE = 64, /* bytes of fields that nobody knows yet */
+    DRIVE_MORE = 64, /* bytes of fields of later versions */
     DRIVE_ODD = 512  /* units, or parameters, of which there are no more where
                         an older caller is played */
 };
@@ -117,8 +117,8 @@ struct driver {
 
     bool alone;                /* in a world of one: no collective shows
                                   that the run gets on */
-    uint32_t rank;             /* the record's, whatever env says */
     bool serial;               /* plays all ranks, one after the other */
+    uint32_t rank;             /* the record's, whatever env says */
     struct script_walk walk;   /* behind the action that is being played */
     uint32_t last;             /* enum script_verb: what a look shows */
     bool living, ended;        /* a life has begun; its end is noted */
@@ -126,8 +126,8 @@ struct driver {
     bool goes_on;              /* this life goes on with the record */
     bool reborn;               /* it begins with a load of all of it */
     bool by_action;            /* steps of the record are actions */
-    uint32_t played;           /* actions */
     bool saving;               /* a checkpoint is being written */
+    uint32_t played;           /* actions */
     uint32_t clips;            /* calls of this step */
     struct fsdp_scaler scaler; /* of the loss, where the script has one */
     struct fsdp_scaler kept[SCRIPT_MAX_SLOTS]; /* with each checkpoint */
