@@ -135,5 +135,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rounded_in_place)};
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

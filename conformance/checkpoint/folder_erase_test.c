@@ -142,5 +142,5 @@ int main(void)
                                        cmocka_unit_test(test_links),
                                        cmocka_unit_test(test_no_folder)};
 
-    return cmocka_run_group_tests(tests, make_base, remove_base) == 0 ? 0 : 1;
+    return cmocka_run_group_tests(tests, make_base, remove_base) != 0;
 }

@@ -4,8 +4,8 @@
 # shellcheck disable=SC2034,SC2154
 #
 # browser.sh - opens a page in headless Chromium, for tests of pages. A script
-# is put into a copy of the page; what it finds it writes into the document,
-# which Chromium prints: lines of "ok   WHAT" and "FAIL WHAT".
+# is put into a copy of the page (scripted); what it finds it writes into the
+# document, which Chromium prints: lines of "ok   WHAT" and "FAIL WHAT".
 #
 # Needs $folder, a scratch folder; says that there is no Chromium, and ends with
 # 77, where there is none. $failed becomes 1 where something is wrong.
@@ -20,6 +20,45 @@ if [ -z "$browser" ]; then
     echo 'there is no Chromium: nothing was looked at'
     exit 77
 fi
+
+# scripted PAGE [LATER]: test.html is that page with the script on stdin, which
+# has say, all and visible; a moment later come LATER, and what holds of any page.
+scripted()
+{
+    cat >script.head <<'END'
+(function () {
+    var found = [];
+    function say(what, ok, seen) {
+        found.push((ok ? 'ok   ' : 'FAIL ') + what + (ok ? '' : ': ' + seen));
+    }
+    function all(s, in_) {
+        return [].slice.call((in_ || document).querySelectorAll(s));
+    }
+    function visible(e) {
+        return e.checkVisibility();
+    }
+END
+    {
+        echo '    setTimeout(function () {'
+        [ $# -eq 1 ] || echo "        $2"
+        cat <<'END'
+        say('nothing was fetched',
+            performance.getEntriesByType('resource').length === 0, '');
+        say('no part is wider than the screen',
+            document.documentElement.scrollWidth <= innerWidth,
+            document.documentElement.scrollWidth + ' ' + innerWidth);
+        say('ground ' + getComputedStyle(document.body).backgroundColor, true);
+        var out = document.createElement('pre');
+        out.textContent = '\nfound\n' + found.join('\n') + '\n';
+        document.body.replaceChildren(out);
+    }, 200);
+})();
+END
+    } >script.tail
+    cat script.head - script.tail >script.js
+    sed '/<\/body>/e echo "<script>"; cat script.js; echo "</script>"' "$1" \
+        >test.html
+}
 
 look() # WIDTH,HEIGHT ARGUMENT...
 {

@@ -127,5 +127,5 @@ int main(void)
         cmocka_unit_test(test_same_gradients_of_graphs),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

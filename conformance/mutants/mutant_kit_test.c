@@ -158,5 +158,5 @@ int main(void)
         cmocka_unit_test(copies_are_stale_until_a_pass_ends),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

@@ -119,5 +119,5 @@ int main(void)
         cmocka_unit_test(threads_begin_with_little),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

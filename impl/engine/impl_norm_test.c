@@ -9,7 +9,8 @@
 
 static float norm_of(float p, const float *x, uint64_t n, uint64_t cut)
 {
-    struct impl_norm a = {.largest = 0.0f}, b = {.largest = 0.0f};
+    struct impl_norm a = {.largest = 0.0f};
+    struct impl_norm b = {.largest = 0.0f};
     struct impl_norm_bins bins = {.n = 0};
 
     impl_norm_add(&a, &bins, p, x, cut);

@@ -9,7 +9,8 @@
 
 static float norm_of(float p, const float *x, uint64_t n, uint64_t cut)
 {
-    struct ref_sum a = {0}, b = {0};
+    struct ref_sum a = {0};
+    struct ref_sum b = {0};
 
     ref_sum_add(&a, p, 1.0f, x, cut);
     ref_sum_add(&b, p, 1.0f, x + cut, n - cut);

@@ -143,5 +143,5 @@ int main(void)
         cmocka_unit_test(levels_have_the_same_bits),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

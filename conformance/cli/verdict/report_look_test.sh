@@ -27,18 +27,7 @@ for mutant in $mutants; do
 done
 "$cts" report run.jsonl --html page.html --quiet >out 2>&1
 
-cat >script.js <<'END'
-(function () {
-    var found = [];
-    function say(what, ok, seen) {
-        found.push((ok ? 'ok   ' : 'FAIL ') + what + (ok ? '' : ': ' + seen));
-    }
-    function all(s, in_) {
-        return [].slice.call((in_ || document).querySelectorAll(s));
-    }
-    function visible(e) {
-        return e.checkVisibility();
-    }
+scripted page.html <<'END'
     var cases = all('details.case');
     say('all is closed', cases.every(function (c) { return !c.open; }), '');
     say('five verdicts', all('.verdict.worse').length === 5,
@@ -121,21 +110,7 @@ cat >script.js <<'END'
     var asked = document.getElementById(link.getAttribute('href').slice(1));
     say('a link leads to what is asked', visible(asked) &&
         asked.textContent.length > 60, asked.textContent);
-    setTimeout(function () {
-        say('nothing was fetched',
-            performance.getEntriesByType('resource').length === 0, '');
-        say('no part is wider than the screen',
-            document.documentElement.scrollWidth <= innerWidth,
-            document.documentElement.scrollWidth + ' ' + innerWidth);
-        say('ground ' + getComputedStyle(document.body).backgroundColor, true);
-        var out = document.createElement('pre');
-        out.textContent = '\nfound\n' + found.join('\n') + '\n';
-        document.body.replaceChildren(out);
-    }, 200);
-})();
 END
-sed '/<\/body>/e echo "<script>"; cat script.js; echo "</script>"' page.html \
-    >test.html
 # shellcheck disable=SC2034  # browser.sh's
 least=19
 one desktop 1400,1000 'rgb(251, 251, 250)'

@@ -121,5 +121,5 @@ int main(void)
         cmocka_unit_test(test_zero_says_nothing),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

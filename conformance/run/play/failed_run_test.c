@@ -129,5 +129,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_checkpoints),
                                        cmocka_unit_test(test_scripts)};
 
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

@@ -171,5 +171,5 @@ int main(void)
                                         remove_record),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

@@ -183,5 +183,5 @@ int main(void)
         cmocka_unit_test(test_every_function),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

@@ -462,7 +462,7 @@ static int try_engine(const char *name)
         print_error("%s: %s\n", name, error.message);
         return 1;
     }
-    return cmocka_run_group_tests_name(name, tests, NULL, NULL);
+    return cmocka_run_group_tests_name(name, tests, NULL, NULL) != 0;
 }
 
 /* Names or plug-ins of engines; without any, those that the suite has. */

@@ -109,5 +109,5 @@ int main(void)
         cmocka_unit_test(test_nobody),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
