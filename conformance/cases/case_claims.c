@@ -149,8 +149,7 @@ static bool sums_wide(const struct run_case *c, uint32_t value)
 /* NULL: the case plays no script of its own. */
 static const char *text_of(const struct run_case *c)
 {
-    const struct case_script *s =
-        case_is_script(c) ? case_script_find(c->script) : NULL;
+    const struct case_script *s = case_script_of(c);
 
     return s ? s->text : NULL;
 }

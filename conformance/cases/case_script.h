@@ -18,6 +18,8 @@ struct case_script {
 
 /* The script of this name, or NULL. May be called from any thread. */
 const struct case_script *case_script_find(const char *name);
+/* The one that c plays, or NULL: it plays none. */
+const struct case_script *case_script_of(const struct run_case *c);
 /* The suite's own: the i-th, or NULL behind the last one. */
 const struct case_script *case_script_listed(uint32_t i);
 

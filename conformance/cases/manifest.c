@@ -333,6 +333,11 @@ const struct case_script *case_script_find(const char *name)
     return found;
 }
 
+const struct case_script *case_script_of(const struct run_case *c)
+{
+    return case_is_script(c) ? case_script_find(c->script) : NULL;
+}
+
 const struct case_script *case_script_listed(uint32_t i)
 {
     const struct node *n;

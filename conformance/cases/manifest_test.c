@@ -202,8 +202,7 @@ UNIT_TEST(the_core_is_there)
 /* Momentum is, where the script of the case says how much. */
 static bool has_exact_optimizer(const struct run_case *c)
 {
-    const struct case_script *s =
-        case_is_script(c) ? case_script_find(c->script) : NULL;
+    const struct case_script *s = case_script_of(c);
 
     return c->optimizer == FSDP_OPTIMIZER_SGD ||
            (c->optimizer == FSDP_OPTIMIZER_MOMENTUM && s &&

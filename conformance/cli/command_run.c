@@ -207,7 +207,8 @@ static int run(const struct arguments *a, const struct case_list *cases,
         code = drawn_beside(a, text, &drawn);
         times_note(&times, "draw", "", began);
     }
-    if (ran && !a->record_only && (code == 0 || supervise_interrupted())) {
+    if (ran && engines.n > 0 && !a->record_only &&
+        (code == 0 || supervise_interrupted())) {
         code = judge_all(a, &engines, &e, drawn, started, &times);
     }
     free(drawn);

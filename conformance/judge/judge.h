@@ -99,6 +99,9 @@ struct judge_input {
      * function may be NULL. */
     const char *(*stopped)(void *context);
     void *stopped_context;
+    /* And somebody waits: of cases that were not run no model is made, so that
+     * all of their requirements are open, whether they apply or not. */
+    bool hurried;
 
     bool timed; /* what a result says of seconds is asked for; else it is 0 */
     /* A result of the same requirements, of which needs, order and place are

@@ -134,8 +134,7 @@ static bool reshards_root(const struct run_case *c)
 /* Whether the script that the case plays has these words in its text. */
 static bool script_says(const struct run_case *c, const char *words)
 {
-    const struct case_script *s =
-        case_is_script(c) ? case_script_find(c->script) : NULL;
+    const struct case_script *s = case_script_of(c);
 
     return s && strstr(s->text, words);
 }

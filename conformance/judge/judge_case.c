@@ -231,6 +231,18 @@ static void find_baseline(struct judge *j, struct judge_view *v)
     }
 }
 
+/* Found out without a model, which takes longer to make than a record to look
+ * for: of a run that was interrupted early this is nearly every case. */
+static bool was_not_run(struct judge *j, struct judge_view *v)
+{
+    struct fsdp_error error = {0};
+
+    return j->in->hurried &&
+           !j->in->record(j->in->record_context, v->summary->id, &error) &&
+           error.status == FSDP_OK &&
+           is_stopped(j, v, "not run", &j->out->not_run);
+}
+
 static void gather(struct judge *j, struct judge_view *v)
 {
     char own[JUDGE_CLAIM_BYTES];
@@ -238,6 +250,9 @@ static void gather(struct judge *j, struct judge_view *v)
 
     if (!claim) {
         claim = unclaimed_by_adapter(j->out, &v->summary->c, own);
+    }
+    if (was_not_run(j, v)) {
+        return;
     }
     describe(j, v);
     if (claim && j->out->claim) {

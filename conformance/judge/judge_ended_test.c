@@ -156,11 +156,48 @@ UNIT_TEST(what_drawn_scripts_found_is_not_lost)
     testing_run_release(&run);
 }
 
+static int refuse_model(void *context, const struct run_case *c,
+                        struct judge_model *out, struct fsdp_error *error)
+{
+    (void)context;
+    (void)c;
+    (void)out;
+    (void)error;
+    return FSDP_ERR_ABORTED;
+}
+
+/* Whoever waits for a run that was stopped waits for no models of cases that
+ * were not run; they are not among those that were, and not judged. */
+static void what_was_not_run_is_not_described(void **state)
+{
+    struct testing_run run;
+    struct judge_result r;
+
+    (void)state;
+    testing_run_make(&run);
+    run.missing[1] = true;
+    run.in.stopped = interrupted;
+    run.in.describe = refuse_model;
+    for (uint32_t hurried = 0; hurried < 2; hurried++) {
+        run.in.hurried = hurried != 0;
+        assert_int_equal(judge(&run.in, &r), FSDP_OK);
+        assert_int_equal(r.not_run, hurried);
+        assert_int_equal(r.not_judged, 2 - hurried);
+        assert_string_equal(r.cases[1].reason, hurried
+                                                   ? "not run: interrupted"
+                                                   : "not judged: interrupted");
+        testing_check_item(&r, 1, TESTING_RING, JUDGE_INCOMPLETE, JUDGE_NONE);
+        judge_release(&r);
+    }
+    testing_run_release(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drawn_scripts_count),
         cmocka_unit_test(what_drawn_scripts_found_is_not_lost),
+        cmocka_unit_test(what_was_not_run_is_not_described),
         cmocka_unit_test(killed_from_outside_is_incomplete),
         cmocka_unit_test(it_waits_for_what_ended_the_run),
         cmocka_unit_test(without_it_there_is_a_failure),

@@ -342,8 +342,7 @@ static bool fresh_spoil(const struct expect *e, struct record *r)
  */
 static bool makes_huge(const struct expect *e)
 {
-    const struct case_script *own =
-        case_is_script(e->c) ? case_script_find(e->c->script) : NULL;
+    const struct case_script *own = case_script_of(e->c);
     bool any = false;
 
     for (uint32_t i = 0; own && !own->given && i < e->script.n_edits; i++) {

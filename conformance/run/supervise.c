@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,12 +25,16 @@ enum {
 };
 
 static volatile sig_atomic_t interrupted, again, suspended;
+static struct timespec came; /* when it was interrupted */
 
 static void on_signal(int number)
 {
     if (number == SIGTSTP) {
         suspended = 1;
     } else {
+        if (!interrupted) {
+            clock_gettime(CLOCK_MONOTONIC, &came);
+        }
         again = interrupted;
         interrupted = number;
     }
@@ -53,24 +56,24 @@ bool supervise_interrupted(void)
     return interrupted != 0;
 }
 
-/* The time begins when it is asked first. */
 bool supervise_hurried(void)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static time_t since;
     const time_t patience = 2;
     struct timespec now;
-    bool late;
 
-    if (!interrupted) {
-        return false;
-    }
     clock_gettime(CLOCK_MONOTONIC, &now);
-    pthread_mutex_lock(&lock);
-    since = since ? since : now.tv_sec;
-    late = now.tv_sec - since >= patience;
-    pthread_mutex_unlock(&lock);
-    return again || late;
+    return interrupted && (again || now.tv_sec - came.tv_sec >= patience);
+}
+
+/* ABORTED, if a signal has come. */
+static int end_early(struct fsdp_error *error)
+{
+    if (!interrupted) {
+        return FSDP_OK;
+    }
+    error->status = FSDP_ERR_ABORTED;
+    snprintf(error->message, sizeof(error->message), "interrupted");
+    return FSDP_ERR_ABORTED;
 }
 
 int supervise_clear(const char *records, const struct run_case *cases,
@@ -78,11 +81,11 @@ int supervise_clear(const char *records, const struct run_case *cases,
 {
     char folder[CASE_FOLDER_BYTES];
 
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && !interrupted; i++) {
         case_folder(records, &cases[i], baseline, folder);
         FSDP_TRY(record_clear(folder, error));
     }
-    return FSDP_OK;
+    return end_early(error);
 }
 
 /* Case i is for this worker: by rank count under MPI, dealt out otherwise. */
@@ -277,7 +280,7 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
     bool told = false;
     struct sigaction before;
 
-    if (status == FSDP_OK) {
+    if (status == FSDP_OK && !job->cleared) {
         /* None of an earlier run may pass for one of this run, whose worker
          * did not come to writing it. */
         status = supervise_clear(job->records, job->cases, job->n_cases,
@@ -306,12 +309,7 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
     }
     progress_end(&progress);
     end_all(worker);
-    if (interrupted && status == FSDP_OK) {
-        error->status = FSDP_ERR_ABORTED;
-        snprintf(error->message, sizeof(error->message), "interrupted");
-        status = FSDP_ERR_ABORTED;
-    }
-    return status;
+    return status == FSDP_OK ? end_early(error) : status;
 }
 
 int supervise_baselines(const struct supervise_job *job,

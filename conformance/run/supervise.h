@@ -31,6 +31,7 @@ struct supervise_job {
     uint32_t debug;       /* a debugger on this rank + 1, in the first case that
                              has it; 0: on none */
     bool tells;           /* told.txt names functions; else what was printed */
+    bool cleared;         /* nothing of an earlier run is there */
     const char *title;    /* for progress; NULL: silent */
     struct progress *part; /* of this work the job is a part; NULL: of none */
 };
@@ -73,7 +74,7 @@ bool supervise_interrupted(void);
 bool supervise_hurried(void);
 
 /* Of these cases, or, if `baseline`, of their unsharded runs: no record of an
- * earlier run is left in the folder. IO. */
+ * earlier run is left in the folder. IO; ABORTED as above: some may be. */
 int supervise_clear(const char *records, const struct run_case *cases,
                     uint32_t n, bool baseline, struct fsdp_error *error);
 

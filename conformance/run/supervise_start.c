@@ -38,9 +38,7 @@ static bool write_scripts(const struct supervised *w)
     f = fopen(path, "wbe");
     good = f != NULL;
     for (uint32_t i = w->next; good && i < w->n; i++) {
-        const struct case_script *s = case_is_script(&w->cases[i])
-                                          ? case_script_find(w->cases[i].script)
-                                          : NULL;
+        const struct case_script *s = case_script_of(&w->cases[i]);
 
         if (s && s->given) {
             good = fwrite(s->text, strlen(s->text) + 1, 1, f) == 1;

@@ -355,8 +355,7 @@ static void write_case(FILE *f, const struct run_case *c, bool saves_only)
 
 char *script_of_case(const struct run_case *c, bool saves_only)
 {
-    const struct case_script *own =
-        case_is_script(c) ? case_script_find(c->script) : NULL;
+    const struct case_script *own = case_script_of(c);
     char *text = NULL;
     size_t n = 0;
     FILE *f;

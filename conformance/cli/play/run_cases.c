@@ -100,6 +100,7 @@ static int run_engines(const struct arguments *a,
     job.cases = e->cases->c;
     job.n_cases = e->cases->n;
     job.tells = true;
+    job.cleared = true;
 
     for (uint32_t i = 0; i < engines->n && status == FSDP_OK && !e->stopped;
          i++) {
@@ -156,6 +157,7 @@ static int run_baselines(const struct arguments *a,
 
     job.records = e->baselines;
     job.title = a->quiet ? NULL : "baseline";
+    job.cleared = true;
     status = supervise_baselines(&job, cases, error);
     times_note(times, "baseline", "", began);
     return status;
@@ -194,6 +196,9 @@ int run_cases(const struct arguments *a, struct engine_folders *engines,
     struct times_span began = times_now();
     int status = clear_all(engines, e, &error);
 
+    if (status == FSDP_ERR_ABORTED) { /* records of an earlier run are there */
+        leave_out(engines, 0);
+    }
     if (status == FSDP_OK && a->adapter) {
         status =
             run_cases_by_adapter(a, e->cases, e->text, engines->of[0].records,

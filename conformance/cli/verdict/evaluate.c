@@ -139,6 +139,7 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
         in.claims = e->claims;
         in.drawn = e->drawn;
         in.timed = e->timed;
+        in.hurried = supervise_interrupted();
         status = judge(&in, out);
     }
     if (supervise_interrupted() && !e->partly) {

@@ -46,8 +46,7 @@ bool compare_loss(const struct expect *e, const struct record *r, uint64_t i,
 
 bool compare_any_nan(const struct expect *e)
 {
-    const struct case_script *s =
-        case_is_script(e->c) ? case_script_find(e->c->script) : NULL;
+    const struct case_script *s = case_script_of(e->c);
 
     return s && (s->given || e->script.n_edits > 0 || e->script.scale.said);
 }

@@ -383,6 +383,43 @@ UNIT_TEST(zero_has_parts)
     }
 }
 
+/* Takes away a rank's tensors of a stage, from a parameter on. */
+static void take_away(struct own_record *r, const char *stage,
+                      uint32_t parameter)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < r->n_tensors; i++) {
+        if (!own_stage_is(&r->tensor[i], stage) ||
+            r->tensor[i].parameter < parameter) {
+            r->tensor[n++] = r->tensor[i];
+        }
+    }
+    r->n_tensors = n;
+}
+
+/* Where nothing is reduced no state is saved, and states of zeros are loaded,
+ * of which nothing is asked: what is damaged is one that was saved. */
+UNIT_TEST(states_that_were_not_saved)
+{
+    struct scene x;
+
+    for (uint32_t all = 0; all < 2; all++) {
+        read_kept(&x, "mlp");
+        for (uint32_t r = 0; r < x.s.world; r++) {
+            take_away(&x.s.rank[r], "state.",
+                      all ? 0 : x.s.unsharded.n_parameters - 1);
+        }
+        assert_int_equal(own_judge(&x.s, &x.r), FSDP_OK);
+        assert_int_equal(item_of(&x, "own.states")->outcome, OWN_FAIL);
+        assert_int_equal(item_of(&x, "own.saved-states")->outcome,
+                         all ? OWN_NOT_APPLICABLE : OWN_PASS);
+        assert_int_equal(item_of(&x, "own.saved-states")->proved, !all);
+        assert_int_equal(x.r.proved, x.r.damaged);
+        finish(&x);
+    }
+}
+
 UNIT_TEST(places_are_those_of_python)
 {
     assert_int_equal(own_places(5), 5);
@@ -411,6 +448,7 @@ int main(void)
         cmocka_unit_test(a_flat_unit_is_padded),
         cmocka_unit_test(a_parameter_outside_of_flat_units),
         cmocka_unit_test(zero_has_parts),
+        cmocka_unit_test(states_that_were_not_saved),
         cmocka_unit_test(places_are_those_of_python),
     };
 

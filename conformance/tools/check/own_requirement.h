@@ -74,6 +74,8 @@ bool own_same_holds(const struct own_requirement *q, const struct own_set *s,
                     struct own_finding *f);
 bool own_same_spoil(const struct own_requirement *q, struct own_set *s,
                     struct own_spoil *undo);
+/* One bit of its digest, and of a value that is recorded. */
+void own_tensor_spoil(struct own_tensor *t, struct own_spoil *undo);
 bool own_has_stage(const struct own_set *s, const char *stage);
 bool own_stage_is(const struct own_tensor *t, const char *stage);
 /* Whether two tensors of the same elements are the same; if not, and the

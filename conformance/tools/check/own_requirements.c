@@ -30,6 +30,19 @@ static bool has_states(const struct own_set *s)
     return own_has_stage(s, "state.");
 }
 
+/* Of a rank: a sharded model that never reduces has none. */
+static bool has_saved_states(const struct own_set *s)
+{
+    for (uint32_t r = 0; r < s->world; r++) {
+        for (uint32_t i = 0; i < s->rank[r].n_tensors; i++) {
+            if (own_stage_is(&s->rank[r].tensor[i], "state.")) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bool has_evaluations(const struct own_set *s)
 {
     return own_has_stage(s, "evaluated.");
@@ -130,7 +143,7 @@ const struct own_requirement own_requirements[] = {
     {"own.saved-states",
      "The optimizer's states come back from a checkpoint as they were saved, "
      "in every bit.",
-     .applies = has_states, CHECK(own_saved), .stage = "loaded.",
+     .applies = has_saved_states, CHECK(own_saved), .stage = "loaded.",
      .with = "state.", .words = "optimizer's state"},
 };
 const uint32_t own_n_requirements =

@@ -29,6 +29,13 @@ static void place(struct own_finding *f, const struct own_tensor *t,
     f->parameter = t->parameter;
 }
 
+/* Whether it is one that the checkpoint has: of the last step. */
+static bool is_saved(const struct own_requirement *q,
+                     const struct own_record *rank, const struct own_tensor *t)
+{
+    return own_stage_is(t, q->with) && t->step == rank->steps - 1;
+}
+
 /* Of what was there before the save nothing is missing, and all is the same. */
 bool own_saved_holds(const struct own_requirement *q, const struct own_set *s,
                      struct own_finding *f)
@@ -49,7 +56,7 @@ bool own_saved_holds(const struct own_requirement *q, const struct own_set *s,
             const struct own_tensor *got;
             const char *key = t->stage + strlen(q->with);
 
-            if (!own_stage_is(t, q->with) || t->step != rank->steps - 1) {
+            if (!is_saved(q, rank, t)) {
                 continue;
             }
             got = other(rank, t, q->with, q->stage);
@@ -70,10 +77,25 @@ bool own_saved_holds(const struct own_requirement *q, const struct own_set *s,
     return true;
 }
 
+/* The last one that was saved, as it was loaded: what is loaded beside them, as
+ * PyTorch's states of what never had a gradient, is compared with nothing. */
 bool own_saved_spoil(const struct own_requirement *q, struct own_set *s,
                      struct own_spoil *undo)
 {
-    return own_same_spoil(q, s, undo);
+    for (uint32_t r = s->world; r-- > 0;) {
+        struct own_record *rank = &s->rank[r];
+
+        for (uint32_t i = rank->n_tensors; i-- > 0;) {
+            if (is_saved(q, rank, &rank->tensor[i])) {
+                const struct own_tensor *got =
+                    other(rank, &rank->tensor[i], q->with, q->stage);
+
+                own_tensor_spoil(&rank->tensor[got - rank->tensor], undo);
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 bool own_frozen_holds(const struct own_requirement *q, const struct own_set *s,

@@ -178,20 +178,22 @@ bool own_same_holds(const struct own_requirement *q, const struct own_set *s,
     return holds;
 }
 
-/* One bit of the last one of the last rank: of its digest, and of a value that
- * is recorded. */
+void own_tensor_spoil(struct own_tensor *t, struct own_spoil *undo)
+{
+    own_damage(undo, t, sizeof(*t));
+    t->digest[63] = t->digest[63] == '0' ? '1' : '0';
+    t->value[0] ^= t->n_values > 0;
+}
+
+/* The last one of the last rank. */
 bool own_same_spoil(const struct own_requirement *q, struct own_set *s,
                     struct own_spoil *undo)
 {
     struct own_record *rank = &s->rank[s->world - 1];
 
     for (uint32_t i = rank->n_tensors; i-- > 0;) {
-        struct own_tensor *t = &rank->tensor[i];
-
-        if (own_stage_is(t, q->stage)) {
-            own_damage(undo, t, sizeof(*t));
-            t->digest[63] = t->digest[63] == '0' ? '1' : '0';
-            t->value[0] ^= t->n_values > 0;
+        if (own_stage_is(&rank->tensor[i], q->stage)) {
+            own_tensor_spoil(&rank->tensor[i], undo);
             return true;
         }
     }
