@@ -2,7 +2,8 @@
 /*
  * mutant_kit_test.c - what the kit says of a fault holds of it: zeros come
  * where `when` says so, of collectives of that kind, and nowhere else; copies
- * are stale until the pass that finds them has ended.
+ * are stale until the pass that finds them has ended; what is done before a
+ * step is done before it, and what stands below the recorder stands there.
  */
 #include "mutants/mutant_kit.h"
 
@@ -59,6 +60,29 @@ static int wait(void *self, struct fsdp_stream *waits,
     return FSDP_OK;
 }
 
+/* What was called, one letter each. */
+static char called[8];
+
+static void call(char letter)
+{
+    called[strlen(called)] = letter;
+}
+
+static int step(struct fsdp_sharded *s, struct fsdp_step *how)
+{
+    (void)s;
+    (void)how;
+    call('s');
+    return FSDP_OK;
+}
+
+static int zero_grad(struct fsdp_sharded *s)
+{
+    (void)s;
+    call('z');
+    return FSDP_OK;
+}
+
 static const struct fsdp_comm comm = {.size = sizeof(comm), .run = bring_ones};
 static const struct fsdp_device device = {
     .size = sizeof(device), .copy = copy, .wait = wait, .sync = sync};
@@ -79,7 +103,10 @@ static void make(struct wrong *x, const struct mutant *m)
                                .mesh = &mesh,
                                .comm = &comm,
                                .device = &device};
-    x->engine = (struct fsdp_engine){.size = sizeof(x->engine), .at = at};
+    x->engine = (struct fsdp_engine){.size = sizeof(x->engine),
+                                     .at = at,
+                                     .step = step,
+                                     .zero_grad = zero_grad};
     mutant_apply(m, &x->env, &x->engine);
 }
 
@@ -151,11 +178,95 @@ UNIT_TEST(copies_are_stale_until_a_pass_ends)
     }
 }
 
+static void call_before(void)
+{
+    call('b');
+}
+
+static void what_is_done_before_a_step_is_before_it(void **state)
+{
+    const struct mutant m = {.before_step = call_before,
+                             .behind_zero = call_before};
+    const struct mutant neither = {.name = "none"};
+    struct wrong x;
+
+    (void)state;
+    memset(called, 0, sizeof(called));
+    make(&x, &m);
+    assert_int_equal(x.engine.step(NULL, NULL), FSDP_OK);
+    assert_int_equal(x.engine.zero_grad(NULL), FSDP_OK);
+    make(&x, &neither);
+    assert_int_equal(x.engine.step(NULL, NULL), FSDP_OK);
+    assert_int_equal(x.engine.zero_grad(NULL), FSDP_OK);
+    assert_string_equal(called, "bszbsz");
+}
+
+/* It brings as many as the row's fault is `of`. */
+static int carry_of(void *self, struct fsdp_stream *stream,
+                    const struct fsdp_collective *c)
+{
+    (void)self;
+    assert_int_equal(mutant_carry(stream, c), FSDP_OK);
+    for (uint64_t i = 0; i < c->n; i++) {
+        ((float *)c->out)[i] += (float)mutant_of();
+    }
+    return FSDP_OK;
+}
+
+static void what_is_carried_stands_below(void **state)
+{
+    const struct mutant m = {.fault = {.of = 4}, .carried = carry_of};
+    const struct mutant neither = {.name = "none"};
+    struct fsdp_error error = {0};
+    struct wrong x = {.env = {.comm = &comm}};
+
+    (void)state;
+    mutant_apply_below(&neither, &x.env);
+    assert_ptr_equal(x.env.comm, &comm);
+    mutant_apply_below(&m, &x.env);
+    assert_ptr_not_equal(x.env.comm, &comm);
+    assert_ptr_equal(mutant_below.comm, &comm);
+    x.env.mesh = &mesh;
+    x.env.device = &device;
+    x.env.error = &error;
+    mutant_apply(&m, &x.env, &x.engine);
+    assert_true(brought(&x, FSDP_ALL_GATHER) == 5.0f);
+    mutant_say("another message");
+    assert_string_equal(error.message, "another message");
+}
+
+static bool is_long(const struct run_case *c)
+{
+    return c->steps > 1;
+}
+
+static void a_case_is_shown_by_its_script_and_more(void **state)
+{
+    const struct mutant m = {.shows = {.script = "thaw", .in = is_long}};
+    const struct mutant script = {.shows = {.script = "thaw"}};
+    const struct mutant in = {.shows = {.in = is_long}};
+    const struct run_case both = {.script = "thaw", .steps = 2};
+    const struct run_case other = {.script = "thaw-saved", .steps = 2};
+    const struct run_case brief = {.script = "thaw", .steps = 1};
+
+    (void)state;
+    assert_true(mutant_is_in(&m, &both));
+    assert_false(mutant_is_in(&m, &other));
+    assert_false(mutant_is_in(&m, &brief));
+    assert_true(mutant_is_in(&script, &brief));
+    assert_false(mutant_is_in(&script, &other));
+    assert_true(mutant_is_in(&in, &other));
+    assert_false(mutant_is_in(&in, &brief));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zeros_come_when_it_is_time),
         cmocka_unit_test(copies_are_stale_until_a_pass_ends),
+        cmocka_unit_test(what_is_done_before_a_step_is_before_it),
+        cmocka_unit_test(what_is_carried_stands_below),
+        cmocka_unit_test(a_case_is_shown_by_its_script_and_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -54,12 +54,12 @@ static bool is_divided(const struct requirement *q, const struct expect *e,
            shows(e, i, e->unit_of_parameter[p]);
 }
 
+/* Of where there is no gradient script.values knows. */
 static bool factor_of_part(const struct expect *e, const struct record *r,
                            const struct compare_part *part, struct finding *f)
 {
-    return !compare_values(r, RECORD_REDUCED, part) || /* script.values knows */
-           !compare_baseline(e, RECORD_REDUCED,
-                             part) || /* where there is none */
+    return !compare_values(r, RECORD_REDUCED, part) ||
+           !compare_baseline(e, RECORD_REDUCED, part) ||
            !script_look_shows(e, part, RECORD_REDUCED) ||
            compare_as_baseline(e, r, part, RECORD_REDUCED, f);
 }

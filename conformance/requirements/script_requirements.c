@@ -84,17 +84,8 @@ static bool gradient_of_part(const struct expect *e, const struct record *r,
 static bool look_of_part(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f)
 {
-    const uint32_t optimizer =
-        expect_is_trainable(expect_at(e, part->step), part->parameter)
-            ? e->c->optimizer
-            : FSDP_OPTIMIZER_SGD; /* no states */
-
     return gradient_of_part(e, r, part, f) &&
-           compare_as_baseline(e, r, part, RECORD_AFTER, f) &&
-           (optimizer == FSDP_OPTIMIZER_SGD ||
-            compare_as_baseline(e, r, part, RECORD_STATE0, f)) &&
-           (optimizer != FSDP_OPTIMIZER_ADAMW ||
-            compare_as_baseline(e, r, part, RECORD_STATE1, f));
+           compare_all_as_baseline(e, r, part, f);
 }
 
 /* ---- rank0.same-values --------------------------------------------------- */
