@@ -6,26 +6,14 @@
 #include "judge/compare/compare.h"
 
 #include "judge/oracle/expect_testing.h"
+#include "testing/unit_testing.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 enum {
     N = 5, /* elements of the one parameter, of the one rank */
     STEPS = 2
-};
-
-struct fixture {
-    struct testing_model t;
-    struct run_case c;
-    struct expect e;
-    struct record r, baseline;
 };
 
 /* A tensor of each stage of each step. */
@@ -65,31 +53,15 @@ static float *values(struct record *r, uint32_t stage, uint32_t step)
 
 static int setup(void **state)
 {
-    struct fixture *x = calloc(1, sizeof(*x));
+    struct fixture *x = fixture_open(state);
 
-    assert_non_null(x);
     testing_model(&x->t, "-0", "1:5", "F1 f1 B1 b1", "F1 f1");
     x->c = testing_case(CASE_FULL_SHARD, 1, 1);
     x->c.optimizer = FSDP_OPTIMIZER_ADAMW;
-    assert_int_equal(expect_make(&x->c, &x->t.model, &x->t.units, &x->e),
-                     FSDP_OK);
-    assert_int_equal(record_init(&x->r, &x->c, 1), FSDP_OK);
-    assert_int_equal(record_init(&x->baseline, &x->c, 1), FSDP_OK);
+    fixture_make(x);
     fill(&x->r);
     fill(&x->baseline);
     x->e.baseline = &x->baseline;
-    *state = x;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *x = *state;
-
-    record_release(&x->r);
-    record_release(&x->baseline);
-    expect_release(&x->e);
-    free(x);
     return 0;
 }
 
@@ -166,11 +138,9 @@ static void a_value_is_spoiled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-        TEST(weights_and_states_are_compared),
-        TEST(what_was_there_then_is_compared),
-        TEST(a_value_is_spoiled),
-#undef TEST
+        FIXTURE_TEST(weights_and_states_are_compared, setup),
+        FIXTURE_TEST(what_was_there_then_is_compared, setup),
+        FIXTURE_TEST(a_value_is_spoiled, setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
