@@ -284,7 +284,7 @@ static int frozen_unnamed(struct fsdp_sharded *s, uint32_t p,
     char message[64];
 
     if (status == FSDP_ERR_INVALID && is_lent(p)) {
-        (void)snprintf(message, sizeof(message), "parameter %u is frozen", p);
+        snprintf(message, sizeof(message), "parameter %u is frozen", p);
         mutant_say(message);
     }
     return status;

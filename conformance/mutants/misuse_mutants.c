@@ -104,8 +104,8 @@ static int refuse_size(const char *where)
     if (e->status == FSDP_OK) {
         *e = (struct fsdp_error){.status = FSDP_ERR_INVALID,
                                  .rank = (int32_t)mutant_real.env->rank};
-        (void)snprintf(e->where, sizeof(e->where), "%s", where);
-        (void)snprintf(e->message, sizeof(e->message), "another version");
+        snprintf(e->where, sizeof(e->where), "%s", where);
+        snprintf(e->message, sizeof(e->message), "another version");
     }
     return FSDP_ERR_INVALID;
 }

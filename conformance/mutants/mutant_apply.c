@@ -64,7 +64,7 @@ void mutant_say(const char *message)
 {
     struct fsdp_error *const e = mutant_real.env->error;
 
-    (void)snprintf(e->message, sizeof(e->message), "%s", message);
+    snprintf(e->message, sizeof(e->message), "%s", message);
 }
 
 int mutant_run(struct fsdp_stream *stream, const struct fsdp_op *op)

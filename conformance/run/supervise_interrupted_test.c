@@ -28,9 +28,9 @@ static void leave_record(const char *records, const struct run_case *c,
     FILE *f;
 
     case_id(c, id);
-    (void)snprintf(file, 512, "%s/%s", records, id);
+    snprintf(file, 512, "%s/%s", records, id);
     (void)mkdir(file, 0777);
-    (void)snprintf(file, 512, "%s/%s/case.json", records, id);
+    snprintf(file, 512, "%s/%s/case.json", records, id);
     f = fopen(file, "w");
     assert_non_null(f);
     fclose(f);

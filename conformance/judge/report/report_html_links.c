@@ -33,14 +33,14 @@ struct html_counts html_count_requirement(const struct judge_result *r,
 
 void html_link_requirement(const struct html *h, const struct requirement *q)
 {
-    (void)fprintf(h->f, "<a href=\"#r-%s\"><code>%s</code></a>", q->id, q->id);
+    fprintf(h->f, "<a href=\"#r-%s\"><code>%s</code></a>", q->id, q->id);
 }
 
 void html_link_case(const struct html *h, uint32_t part, uint32_t c)
 {
-    (void)fprintf(h->f, "<a href=\"#c%u-%u\">", part, c);
+    fprintf(h->f, "<a href=\"#c%u-%u\">", part, c);
     page_escape_name(h->f, h->part[part].result->cases[c].id);
-    (void)fputs("</a>", h->f);
+    fputs("</a>", h->f);
 }
 
 const char *html_engine(const struct judge_result *r)

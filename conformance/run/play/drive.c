@@ -400,7 +400,7 @@ int drive_unloaded(const struct drive *d, struct world_rank *rank,
     *rank->error = *why;
     rank->error->rank = (int32_t)rank->rank;
     rank->error->status = status == FSDP_OK ? why->status : status;
-    (void)snprintf(rank->error->where, sizeof(rank->error->where), "load");
+    snprintf(rank->error->where, sizeof(rank->error->where), "load");
     rank->comm.abort(rank->comm.self, rank->error->status);
     status = write_record(d, rank->rank, rank->error->status, rank->error, 0.0,
                           &out);

@@ -106,8 +106,8 @@ static int finish_record(struct worker *w, const struct run_case *c,
         return lose_record(w, folder, w->error.status);
     }
     if (w->ranks.unknown) {
-        (void)snprintf(w->error.message, sizeof(w->error.message), "%s",
-                       w->ranks.unknown);
+        snprintf(w->error.message, sizeof(w->error.message), "%s",
+                 w->ranks.unknown);
         return lose_record(w, folder, FSDP_ERR_INTERNAL);
     }
     if (w->mpi_rank == 0) {

@@ -99,8 +99,8 @@ static void become(const struct options *o, const char *script,
                                  ranks,     "--out", folder, "--timeout",
                                  timeout,   NULL};
 
-    (void)snprintf(ranks, sizeof(ranks), "%u", o->ranks);
-    (void)snprintf(timeout, sizeof(timeout), "%u", o->timeout);
+    snprintf(ranks, sizeof(ranks), "%u", o->ranks);
+    snprintf(timeout, sizeof(timeout), "%u", o->timeout);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     (void)setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
