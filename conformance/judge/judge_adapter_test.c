@@ -6,6 +6,7 @@
 #include "judge/judge_adapter.h"
 
 #include "judge/compare/compare.h"
+#include "judge/judge_testing.h"
 #include "judge/oracle/expect_testing.h"
 
 #include <stdio.h>
@@ -195,6 +196,38 @@ UNIT_TEST(gradients_are_used_behind_a_step)
     }
 }
 
+static bool has_the_suites_arithmetic(const struct expect *e)
+{
+    return e->profile == EXPECT_F32_FMA && !e->any_fold && !e->late_states;
+}
+
+/* What an adapter claims of its arithmetic means nothing where the suite's
+ * operators computed. */
+static void an_engine_cannot_claim_an_adapters_arithmetic(void **state)
+{
+    static const char *const claim[] = {"late-states", "fold-any"};
+    struct testing_run *run = *state;
+    const struct requirement *table[TESTING_N + 1];
+    struct requirement peak = *testing_requirements[TESTING_PEAK];
+    struct judge_result r;
+
+    memcpy(table, testing_requirements, sizeof(table));
+    peak.claim = NULL;
+    peak.applies = has_the_suites_arithmetic;
+    table[TESTING_PEAK] = &peak;
+    run->in.requirements = table;
+    for (uint32_t i = 0; i < 2; i++) {
+        for (uint32_t c = 0; c < TESTING_CASES; c++) {
+            snprintf(run->record[c].claim[5], sizeof(*run->record[c].claim),
+                     "%s", claim[i]);
+        }
+        r = testing_judged(run);
+        testing_check_item(&r, 0, TESTING_PEAK, JUDGE_PASS, JUDGE_NONE);
+        judge_release(&r);
+    }
+    run->in.requirements = testing_requirements;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +239,7 @@ int main(void)
         TEST(activations_are_rounded_as_claimed),
         TEST(gradients_are_used_behind_a_step),
 #undef TEST
+        TESTING_RUN(an_engine_cannot_claim_an_adapters_arithmetic),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;

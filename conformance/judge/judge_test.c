@@ -171,38 +171,6 @@ static void what_was_not_looked_at_does_not_apply(void **state)
     judge_release(&r);
 }
 
-static bool has_the_suites_arithmetic(const struct expect *e)
-{
-    return e->profile == EXPECT_F32_FMA && !e->any_fold && !e->late_states;
-}
-
-/* What an adapter claims of its arithmetic means nothing where the suite's
- * operators computed. */
-static void an_engine_cannot_claim_an_adapters_arithmetic(void **state)
-{
-    static const char *const claim[] = {"late-states", "fold-any"};
-    struct testing_run *run = *state;
-    const struct requirement *table[TESTING_N + 1];
-    struct requirement peak = *testing_requirements[TESTING_PEAK];
-    struct judge_result r;
-
-    memcpy(table, testing_requirements, sizeof(table));
-    peak.claim = NULL;
-    peak.applies = has_the_suites_arithmetic;
-    table[TESTING_PEAK] = &peak;
-    run->in.requirements = table;
-    for (uint32_t i = 0; i < 2; i++) {
-        for (uint32_t c = 0; c < TESTING_CASES; c++) {
-            snprintf(run->record[c].claim[5], sizeof(*run->record[c].claim),
-                     "%s", claim[i]);
-        }
-        r = testing_judged(run);
-        testing_check_item(&r, 0, TESTING_PEAK, JUDGE_PASS, JUDGE_NONE);
-        judge_release(&r);
-    }
-    run->in.requirements = testing_requirements;
-}
-
 /* Of two ranks one shows whole parameters: what puts together those of both is
  * not asked of that record, and there is no verdict. */
 static void a_sampled_record_is_a_selection(void **state)
@@ -489,7 +457,6 @@ int main(void)
         TESTING_RUN(a_crash_is_an_error),
         TESTING_RUN(a_hang_is_a_timeout),
         TESTING_RUN(what_was_not_looked_at_does_not_apply),
-        TESTING_RUN(an_engine_cannot_claim_an_adapters_arithmetic),
         TESTING_RUN(a_sampled_record_is_a_selection),
         TESTING_RUN(what_is_counted_alone_is_said),
         TESTING_RUN(a_missing_record_is_incomplete),
