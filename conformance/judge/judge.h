@@ -13,6 +13,8 @@
 
 #include "judge/requirement.h"
 
+#include <assert.h>
+
 enum judge_outcome {
     JUDGE_PASS = 0,
     JUDGE_FAIL = 1,
@@ -237,6 +239,7 @@ void judge_release(struct judge_result *r); /* any state */
 static inline const struct judge_item *
 judge_item_at(const struct judge_result *r, uint32_t c, uint32_t q)
 {
+    assert(c < r->n_cases && q < r->n_requirements);
     return &r->item[(uint64_t)c * r->n_requirements + q];
 }
 

@@ -6,6 +6,7 @@
  */
 #include "model_build_internal.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,7 @@ static uint32_t walk_recomputed(uint32_t n, const int32_t *parent,
                                                   : FSDP_POST_BACKWARD;
         module[at++] = m;
     }
+    assert(at <= 6 * n);
     return at;
 }
 

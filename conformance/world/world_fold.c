@@ -10,6 +10,7 @@
 
 #include "world_half.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
@@ -26,6 +27,8 @@ struct block {
 /* `sum` is never one of the inputs, which is what lets these be vectors. */
 static void add_block(float *restrict sum, const float *restrict x, uint64_t n)
 {
+    assert((uintptr_t)(sum + n) <= (uintptr_t)x ||
+           (uintptr_t)(x + n) <= (uintptr_t)sum);
     for (uint64_t i = 0; i < n; i++) {
         sum[i] = sum[i] + x[i];
     }

@@ -236,7 +236,7 @@ static int take_turn(struct world_comm *comm, uint32_t group,
     struct member *m = (struct member *)comm;
     MPI_Comm ranks = m->group[group];
     MPI_Request request = MPI_REQUEST_NULL;
-    int bytes = (int)turn->bytes; /* at most WORLD_PLACE_BYTES */
+    int bytes = (int)turn->bytes; /* it fits: world_turn_take */
     int root = (int)turn->header.root;
     int code;
     FSDP_TRY(listen(m));

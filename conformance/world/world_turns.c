@@ -10,6 +10,7 @@
 
 #include "world_fold.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct world_block world_block(const struct world_call *call, uint32_t member)
@@ -38,6 +39,8 @@ int world_turn_take(struct world_call *call, uint32_t pattern, uint64_t bytes)
     struct world_comm *comm = call->comm;
     call->turn.pattern = pattern;
     call->turn.bytes = bytes;
+    assert(bytes * (pattern == WORLD_EACH ? call->extent : 1) <=
+           WORLD_PLACE_BYTES);
     FSDP_TRY(comm->carrier->turn(comm, call->group, &call->turn, call->part));
     atomic_fetch_add_explicit(&comm->progress->beats, 1, memory_order_relaxed);
     call->turn.header.turn++;

@@ -7,6 +7,7 @@
  */
 #include "impl_windows.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -310,6 +311,10 @@ int impl_plan_make(const struct impl_schedule *x,
     }
     if (status == FSDP_OK) {
         walk(&w);
+        /* make_arrays has said so. */
+        assert(out->n_actions <= 5 * (w.n_stops + 1));
+        assert(out->n_fresh + out->n_sum <= w.n_stops + 1);
+        assert(out->n_wire <= w.n_stops + 1);
     }
     free(stop);
     free(window);

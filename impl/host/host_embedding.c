@@ -8,6 +8,7 @@
  */
 #include "operators.h"
 
+#include <assert.h>
 #include <string.h>
 
 int HOST_NAME(host_embedding)(const struct fsdp_op *op, struct workspace *ws)
@@ -95,6 +96,7 @@ static void sort_rows(const int32_t *id, uint64_t rows, uint64_t vocabulary,
     for (uint64_t r = 0; r < rows; r++) {
         order[start[id[r] + 1]++] = r;
     }
+    assert(start[vocabulary] == rows);
 }
 
 /* The gradients of both tables; `order` has room for all rows. */

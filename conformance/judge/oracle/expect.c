@@ -9,6 +9,7 @@
 #include "judge/oracle/expect_walk.h"
 #include "judge/oracle/expect_walk_units.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -428,12 +429,13 @@ bool expect_is_trainable(const struct expect *e, uint32_t p)
 static uint64_t place(const struct expect *e, uint32_t p, uint64_t i,
                       uint64_t offset, uint64_t chunk)
 {
-    uint64_t block = e->block[p];
+    const uint64_t block = e->block[p];
+    /* Flat, or a parameter without elements: there is no block. */
+    const uint64_t at =
+        block == 0 ? offset + i : i / block * chunk + offset + i % block;
 
-    if (block == 0) { /* flat, or a parameter without elements */
-        return offset + i;
-    }
-    return i / block * chunk + offset + i % block;
+    assert(at < e->shards * chunk);
+    return at;
 }
 
 uint64_t expect_place(const struct expect *e, uint32_t p, uint64_t i)
@@ -474,6 +476,7 @@ int expect_parts(const struct expect *e, uint32_t s, struct expect_part **out,
         }
         *n += part[*n].n > 0 ? 1 : 0;
     }
+    assert(*n <= e->model->n_parameters);
     memset(&part[*n], 0, sizeof(*part));
     *out = part;
     return FSDP_OK;

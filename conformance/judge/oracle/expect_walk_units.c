@@ -117,6 +117,7 @@ void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
         storage += w->stored[k];
     }
     parameters = w->live[FSDP_PARAM_SHARD] + w->live[FSDP_PARAM_FULL];
+    assert(storage >= engine); /* whole lines are never less */
     raise_to(&w->peak[kind], w->live[kind]);
     raise_to(&w->peak_parameters, parameters);
     raise_to(&w->peak_engine, engine);

@@ -8,6 +8,7 @@
 #include "run/witness/meter.h"
 #include "run/witness/meter_refusal.h"
 
+#include <assert.h>
 #include <fsdp/arith/bits.h>
 #include <fsdp/op.h>
 #include <stdlib.h>
@@ -159,12 +160,14 @@ static void device_free(void *self, void *p)
             race_free(m->race, x.p, x.bytes);
         }
         if (!x.is_model) {
+            assert(m->storage >= x.bytes);
             m->storage -= x.bytes;
         }
         for (uint32_t k = m->n_ranges; k-- > 0;) {
             struct meter_range live = m->range[k];
             if (live.p >= x.p && live.p < x.p + x.bytes) {
                 m->bad_ranges++; /* freed while live */
+                assert(m->live[live.kind] >= live.bytes);
                 m->live[live.kind] -= live.bytes;
                 m->range[k] = m->range[--m->n_ranges];
             }
@@ -276,6 +279,7 @@ static void device_dead(void *self, struct fsdp_stream *stream, void *p)
                 race_value(m->race, stream, false, x.unit, p, x.bytes);
             }
             m->range[i] = m->range[--m->n_ranges];
+            assert(m->live[x.kind] >= x.bytes);
             m->live[x.kind] -= x.bytes;
             if (m->trace) {
                 trace_live(m->trace, m->live);

@@ -8,6 +8,7 @@
 #include "run/witness/race.h"
 #include "run/witness/race_map.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,6 +295,10 @@ static bool replace(struct race_map *map, uintptr_t lo, uintptr_t hi,
         memcpy(&map->range[first], made, n * sizeof(*made));
     }
     map->n = map->n - (behind - first) + n;
+    assert(first == 0 || n == 0 ||
+           map->range[first - 1].hi <= map->range[first].lo);
+    assert(n == 0 || first + n == map->n ||
+           map->range[first + n - 1].hi <= map->range[first + n].lo);
     return true;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "run/witness/sequences.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 bool sequences_have_room(struct sequences_open *o)
@@ -25,6 +26,7 @@ bool sequences_have_room(struct sequences_open *o)
 
 void sequences_add(struct sequences_open *o, struct record_collective c)
 {
+    assert(o->now.n < o->capacity); /* sequences_have_room */
     o->now.c[o->now.n++] = c;
 }
 
