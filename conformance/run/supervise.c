@@ -247,6 +247,20 @@ static void look_for_deaths(struct progress *p, bool *said)
     }
 }
 
+/* All are told to stop before the first is killed. */
+static void end_all(struct supervised *worker)
+{
+    for (uint32_t k = 0; worker && k < MAX_WORKERS; k++) {
+        supervised_stop(&worker[k]);
+    }
+    for (uint32_t k = 0; worker && k < MAX_WORKERS; k++) {
+        supervised_kill(&worker[k]);
+        free(worker[k].cases);
+    }
+    free(worker);
+    orphans_end(); /* ranks of mpirun, say, are in groups of their own */
+}
+
 int supervise(const struct supervise_job *job, struct supervise_engine *engine,
               struct fsdp_error *error)
 {
@@ -291,15 +305,7 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
         debugger_end(&debugger);
     }
     progress_end(&progress);
-    for (uint32_t k = 0; worker && k < MAX_WORKERS; k++) {
-        supervised_stop(&worker[k]);
-    }
-    for (uint32_t k = 0; worker && k < MAX_WORKERS; k++) {
-        supervised_kill(&worker[k]);
-        free(worker[k].cases);
-    }
-    free(worker);
-    orphans_end(); /* ranks of mpirun, say, are in groups of their own */
+    end_all(worker);
     if (interrupted && status == FSDP_OK) {
         error->status = FSDP_ERR_ABORTED;
         snprintf(error->message, sizeof(error->message), "interrupted");

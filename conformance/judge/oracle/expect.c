@@ -330,12 +330,34 @@ int expect_make_idle(const struct run_case *c, const struct fsdp_model *model,
     return expect_make_watched(c, model, units, idle, NULL, out);
 }
 
+/* One more than needed, so that nothing is ever a calloc of 0. */
+static bool make_arrays(struct expect *e)
+{
+    const size_t n = (size_t)e->model->n_parameters + 1;
+    const size_t n_units = (size_t)e->units->n_units + 1;
+
+    e->unit = calloc(n_units, sizeof(*e->unit));
+    e->unit_of_parameter = calloc(n, sizeof(*e->unit_of_parameter));
+    e->offset = calloc(n, sizeof(*e->offset));
+    e->grad_offset = calloc(n, sizeof(*e->grad_offset));
+    e->stepped = calloc(n, sizeof(*e->stepped));
+    e->block = calloc(n, sizeof(*e->block));
+    e->shared = calloc(n, sizeof(*e->shared));
+    e->backwards = calloc(n, sizeof(*e->backwards));
+    e->has_gradient = calloc(n, sizeof(*e->has_gradient));
+    e->seen = calloc(n, sizeof(*e->seen));
+    e->trained = calloc(n_units, sizeof(*e->trained));
+    e->frozen = calloc(n, sizeof(*e->frozen));
+    return e->unit && e->unit_of_parameter && e->offset && e->grad_offset &&
+           e->stepped && e->block && e->shared && e->backwards &&
+           e->has_gradient && e->seen && e->trained && e->frozen;
+}
+
 int expect_make_watched(const struct run_case *c,
                         const struct fsdp_model *model,
                         const struct fsdp_units *units, const uint8_t *idle,
                         const struct expect_watch *watch, struct expect *out)
 {
-    const size_t n = (size_t)model->n_parameters + 1;
     int status = FSDP_OK;
 
     memset(out, 0, sizeof(*out));
@@ -357,22 +379,7 @@ int expect_make_watched(const struct run_case *c,
     }
     out->replicas = c->replicas;
     out->shards = c->ranks / c->replicas;
-    /* One more than needed, so that nothing is ever a calloc of 0. */
-    out->unit = calloc((size_t)units->n_units + 1, sizeof(*out->unit));
-    out->unit_of_parameter = calloc(n, sizeof(*out->unit_of_parameter));
-    out->offset = calloc(n, sizeof(*out->offset));
-    out->grad_offset = calloc(n, sizeof(*out->grad_offset));
-    out->stepped = calloc(n, sizeof(*out->stepped));
-    out->block = calloc(n, sizeof(*out->block));
-    out->shared = calloc(n, sizeof(*out->shared));
-    out->backwards = calloc(n, sizeof(*out->backwards));
-    out->has_gradient = calloc(n, sizeof(*out->has_gradient));
-    out->seen = calloc(n, sizeof(*out->seen));
-    out->trained = calloc((size_t)units->n_units + 1, sizeof(*out->trained));
-    out->frozen = calloc(n, sizeof(*out->frozen));
-    if (!out->frozen || !out->unit || !out->unit_of_parameter || !out->offset ||
-        !out->grad_offset || !out->stepped || !out->block || !out->shared ||
-        !out->backwards || !out->has_gradient || !out->seen || !out->trained) {
+    if (!make_arrays(out)) {
         status = FSDP_ERR_NOMEM;
     } else {
         for (uint32_t p = 0; p < model->n_parameters; p++) {

@@ -233,6 +233,22 @@ static void write_trace(struct driver *x)
     expect_release(&e);
 }
 
+/* Races and flights, and for a trace the time; nothing where nothing is
+ * recorded. */
+static int watch_streams(struct driver *x)
+{
+    if (x->d->purpose != DRIVE_TO_RECORD) {
+        recorder_hold_nothing(x->recorder);
+        return FSDP_OK;
+    }
+    if (x->serial) {
+        return FSDP_OK;
+    }
+    FSDP_TRY(recorder_watch_races(x->recorder));
+    recorder_watch_flights(x->recorder, x->d->c->steps - 1);
+    return x->d->trace ? recorder_watch_time(x->recorder) : FSDP_OK;
+}
+
 /* Plays the case between recorder and mutant; others learn of a failure at
  * once. */
 static int play_recorded(struct driver *x)
@@ -246,14 +262,8 @@ static int play_recorded(struct driver *x)
     FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
     recorder_cross(x->recorder, x->d->crossing);
     status = watch_wire(x);
-    if (x->d->purpose != DRIVE_TO_RECORD) {
-        recorder_hold_nothing(x->recorder);
-    } else if (status == FSDP_OK && !x->serial) {
-        status = recorder_watch_races(x->recorder);
-        recorder_watch_flights(x->recorder, x->d->c->steps - 1);
-        if (status == FSDP_OK && x->d->trace) {
-            status = recorder_watch_time(x->recorder);
-        }
+    if (status == FSDP_OK) {
+        status = watch_streams(x);
     }
     if (x->d->mutant) {
         x->d->mutate(x->d->mutant, &x->env, &x->engine);
@@ -303,27 +313,31 @@ static void settle_error(struct driver *x, struct world_rank *rank, int status)
     drive_tell_end(x, status, rank->error);
 }
 
-/* Opens engine and device, plays, and gives everything back. */
-static int with_engine(struct driver *x)
+static void release_rooms(struct driver *x)
 {
-    struct fsdp_env lender = {.engine = NULL};
-    const struct fsdp_device *device;
-    const struct fsdp_device *host;
-    const struct fsdp_comm *comm;
-    int status;
+    for (uint32_t p = 0; x->summoned && p < x->model->n_parameters; p++) {
+        free(x->summoned[p]);
+    }
+    free(x->summoned);
+    free(x->lent);
+    free(x->flags);
+    free(x->ignored);
+    free(x->lent_buffer);
+}
 
-    x->lent = calloc(x->model->n_parameters + 1u, sizeof(*x->lent));
-    x->flags = calloc(x->model->n_parameters + 1u, sizeof(*x->flags));
-    x->ignored = calloc(x->model->n_parameters + 1u, sizeof(*x->ignored));
+/* What the driver keeps of each parameter, and of each buffer. */
+static int make_rooms(struct driver *x)
+{
+    const size_t n = x->model->n_parameters + (size_t)1;
+
+    x->lent = calloc(n, sizeof(*x->lent));
+    x->flags = calloc(n, sizeof(*x->flags));
+    x->ignored = calloc(n, sizeof(*x->ignored));
     x->lent_buffer = calloc(x->model->n_buffers + 1u, sizeof(*x->lent_buffer));
-    x->summoned = calloc(x->model->n_parameters + 1u, sizeof(*x->summoned));
+    x->summoned = calloc(n, sizeof(*x->summoned));
     if (!x->lent || !x->flags || !x->ignored || !x->lent_buffer ||
         !x->summoned) {
-        free(x->summoned);
-        free(x->lent);
-        free(x->flags);
-        free(x->ignored);
-        free(x->lent_buffer);
+        release_rooms(x);
         return FSDP_ERR_NOMEM;
     }
     for (uint32_t p = 0; p < x->model->n_parameters; p++) {
@@ -333,6 +347,19 @@ static int with_engine(struct driver *x)
            x->model->n_parameters * sizeof(*x->flags));
     x->now = *x->model;
     x->now.parameter_flags = x->flags;
+    return FSDP_OK;
+}
+
+/* Opens engine and device, plays, and gives everything back. */
+static int with_engine(struct driver *x)
+{
+    struct fsdp_env lender = {.engine = NULL};
+    const struct fsdp_device *device;
+    const struct fsdp_device *host;
+    const struct fsdp_comm *comm;
+    int status;
+
+    FSDP_TRY(make_rooms(x));
     status = open_engine(x, &lender);
     device = x->env.device;
     host = x->env.host;
@@ -347,14 +374,7 @@ static int with_engine(struct driver *x)
     witness_release(&x->witness);
     wire_release(&x->wire);
     drive_forget_names(x);
-    for (uint32_t p = 0; p < x->model->n_parameters; p++) {
-        free(x->summoned[p]);
-    }
-    free(x->summoned);
-    free(x->lent);
-    free(x->flags);
-    free(x->ignored);
-    free(x->lent_buffer);
+    release_rooms(x);
     return status;
 }
 

@@ -138,6 +138,29 @@ static void spoil(struct driver *x, uint32_t call, struct offer *o)
     }
 }
 
+static bool is_whole(const struct offer *o)
+{
+    return o->flags && o->alias && o->shape && o->n_dims && o->dtype &&
+           o->of_module && o->of_parameter && o->unit_of && o->of_unit &&
+           o->buffer && o->point && o->module;
+}
+
+static void release_offer(struct offer *o)
+{
+    free(o->flags);
+    free(o->alias);
+    free(o->shape);
+    free(o->n_dims);
+    free(o->dtype);
+    free(o->of_module);
+    free(o->of_parameter);
+    free(o->unit_of);
+    free(o->of_unit);
+    free(o->buffer);
+    free(o->point);
+    free(o->module);
+}
+
 int play_offer(struct driver *x, uint32_t call)
 {
     const struct fsdp_model *m = x->model;
@@ -174,23 +197,10 @@ int play_offer(struct driver *x, uint32_t call)
         status = refuse_for(x, call);
     } else if (!reads_it(x, call)) {
         status = add_unread(x, script_calls[call].name);
-    } else if (o.flags && o.alias && o.shape && o.n_dims && o.dtype &&
-               o.of_module && o.of_parameter && o.unit_of && o.of_unit &&
-               o.buffer && o.point && o.module) {
+    } else if (is_whole(&o)) {
         spoil(x, call, &o);
         status = shard(x, script_calls[call].name, &o);
     }
-    free(o.flags);
-    free(o.alias);
-    free(o.shape);
-    free(o.n_dims);
-    free(o.dtype);
-    free(o.of_module);
-    free(o.of_parameter);
-    free(o.unit_of);
-    free(o.of_unit);
-    free(o.buffer);
-    free(o.point);
-    free(o.module);
+    release_offer(&o);
     return status;
 }
