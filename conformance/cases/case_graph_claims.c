@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_graph_claims.c - finds in the windows of a graph's units what a module
- * that is called once in a pass cannot have.
+ * case_graph_claims.c - looks at the windows of a graph's units for what a
+ * module that is called once in a pass cannot have, and names the claim that
+ * such a window needs.
  */
 #include "cases/case_graph_claims.h"
 

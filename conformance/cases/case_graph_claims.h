@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_graph_claims.h - what the random graph of a case asks of an adapter: a
- * program of its own has modules where the suite has points, and not every
- * order of points is one of modules.
+ * case_graph_claims.h - which claims the random graph of a case needs of an
+ * adapter. A program of its own has modules where the suite has points, and
+ * some orders of points are not those of any module.
  */
 #ifndef FSDP_CTS_CASE_GRAPH_CLAIMS_H
 #define FSDP_CTS_CASE_GRAPH_CLAIMS_H

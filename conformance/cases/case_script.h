@@ -2,7 +2,7 @@
 /*
  * case_script.h - scripts that cases play, by name: those of the suite
  * (scripts.txt), and those that were given as text, whose names are made of
- * their hash. What a script is says script/script.h; here it is text.
+ * their hash. Here a script is text; script/script.h reads it.
  */
 #ifndef FSDP_CTS_CASE_SCRIPT_H
 #define FSDP_CTS_CASE_SCRIPT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_ended_test.c - what a rank was never asked, because its run had ended
- * with an error, waits for that error and is no failure of its own.
+ * judge_ended_test.c - a run that ended with an error: what its ranks were not
+ * asked any more is blocked by that error, and is not a failure of its own.
  */
 #include "judge/judge_testing.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_verdict.c - how the ranks of a case ended, and if one crashed or hung,
- * what each of them was last seen doing; of whose records some ranks alone show
- * whole parameters; and from outcomes to counts, levels and one verdict.
- * Nothing but pass counts as pass, and a run of nothing is INCOMPLETE.
+ * judge_verdict.c - turns outcomes into counts, levels and one verdict. Nothing
+ * but pass counts as pass, and a run of nothing is INCOMPLETE. It also says how
+ * the ranks of a case ended: where one crashed or hung, what each was last seen
+ * doing; and of sampled worlds, how many ranks show whole parameters.
  */
 #include "cases/case_claims.h"
 #include "judge/judge_adapter.h"

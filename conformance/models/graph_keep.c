@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graph_keep.c - the part of a graph that a size keeps, its units, and what
- * there is in it.
+ * graph_keep.c - the part of a graph that a size keeps: which modules, calls
+ * and units, and which features are left in it.
  */
 #include "graph_internal.h"
 

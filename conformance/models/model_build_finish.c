@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * model_build_finish.c - what a builder ends in: its sequences, which are walks
- * over a tree, without recursion, since how deep a tree is, its writer decides;
- * and parallel arrays.
+ * model_build_finish.c - finishes a description: its sequences, and parallel
+ * arrays. Sequences are walks over the tree of modules, without recursion, as
+ * whoever describes a model decides how deep its tree is.
  */
 #include "model_build_internal.h"
 

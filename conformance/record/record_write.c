@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_write.c - how a record is written: the folder of a case, which is made
- * and cleared; JSON, by hand, since a record is read by people too, and wants
- * one line an entry; and what one rank showed, rank-R.json and
- * rank-R.safetensors.
+ * record_write.c - writes a record. It makes and clears the folder of a case,
+ * writes JSON by hand, since people read records too and want one entry a line,
+ * and writes what one rank showed: rank-R.json and rank-R.safetensors.
  */
 #include "checkpoint/safetensors.h"
 #include "record/record_internal.h"

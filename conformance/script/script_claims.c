@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_claims.c - which claims a script needs of an engine, and what is left
- * of a drawn one for an engine that claims less.
+ * script_claims.c - which claims a script needs of an engine. Of a drawn
+ * script, an engine that claims less is given what is left without the actions
+ * that it cannot play.
  */
 #include "script/script_mask.h"
 

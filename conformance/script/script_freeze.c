@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_freeze.c - what a script has frozen and thawed, as far as that is
- * known: of parameters by their numbers, of which there may be fewer; and of
+ * script_freeze.c - which parameters a script has frozen and thawed, by their
+ * numbers, as far as a script alone can know: a model may have fewer. And for
  * which of them a checkpoint has states.
  */
 #include "script/script_state.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_give.c - a text becomes a script that cases know by its hash.
+ * script_give.c - makes a script of a text that a user gave. Cases know it by
+ * its hash.
  */
 #include "script/script.h"
 

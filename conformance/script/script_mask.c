@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_mask.c - what is kept of a drawn script: plain choices in its header,
- * actions that say less, those that are kept; then what has become illegal
- * falls away.
+ * script_mask.c - applies a mask to a drawn script. Choices of its header
+ * become plain, actions go or say less; then whatever has become illegal goes,
+ * too.
  */
 #include "script/script_mask.h"
 #include "script/script_plain.h"

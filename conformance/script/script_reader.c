@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_reader.c - the words of a script's text; and what stands before its
- * actions: its version, and what holds for all of it; and the words for
- * checkpoints and worlds.
+ * script_reader.c - reads a script's text word by word; and its header: the
+ * version, and what holds for all of its actions. Also the words for
+ * checkpoints and worlds, which several actions share.
  */
 #include "script/script_reader.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_value.c - values that scripts assign by a number.
+ * script_value.c - computes the values that a script assigns: it names them by
+ * a number.
  */
 #include "script/script.h"
 

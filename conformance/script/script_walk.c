@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_walk.c - actions one after the other, with what is repeated as often
- * as it is; and what a script says of the lives that they are in.
+ * script_walk.c - walks over a script's actions in the order in which they are
+ * played, each turn of a repeat by itself; and says what a script wants of the
+ * lives that they are part of.
  */
 #include "script/script.h"
 

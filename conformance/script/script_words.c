@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_words.c - the words of a script's text.
+ * script_words.c - the tables of words that script_words.h declares.
  */
 #include "script/script_words.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_words.h - the words of a script's text, by what they stand for; for
- * those who read and write it.
+ * script_words.h - the words of a script's text: one table for each enum, which
+ * reader and writer share.
  */
 #ifndef FSDP_CTS_SCRIPT_WORDS_H
 #define FSDP_CTS_SCRIPT_WORDS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arena.c - the memory itself, waiting in it, and watching over it.
+ * arena.c - maps the memory that ranks share, waits in it, and watches whether
+ * ranks get on.
  */
 #include "broker.h"
 

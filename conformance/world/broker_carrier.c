@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * broker_carrier.c - turns through the broker, as a rank takes them.
+ * broker_carrier.c - how a rank takes its turns where a broker carries them.
  */
 #include "broker.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * broker_process.c - the broker's memory, its bells, and its process.
+ * broker_process.c - starts and ends the broker: its memory, its bells, and its
+ * process.
  */
 #include "broker.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_half.c - the loops that every processor has, and which are taken.
+ * world_half.c - the loops for every processor; and which loops are taken on
+ * this one.
  */
 #include "world_half_loops.h"
 

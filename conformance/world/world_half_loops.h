@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_half_loops.h - the loops of world_half.h, for whoever includes them:
- * with the instructions that he is compiled with. Blocks of eight are not
- * restricted in where they lie: what is read of one is read before any of it
- * is written.
+ * world_half_loops.h - the loops of world_half.h. Each file that includes them
+ * compiles them with its own instructions. Blocks of eight may lie anywhere:
+ * what is read of one is read before any of it is written.
  */
 #ifndef FSDP_CTS_WORLD_HALF_LOOPS_H
 #define FSDP_CTS_WORLD_HALF_LOOPS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compare_collectives.c - walks over what ranks communicated in each step, how
- * many collectives of a kind that is, and which to spoil.
+ * compare_collectives.c - walks over the collectives of each step: they are
+ * counted by kind, compared, and one is chosen to be spoilt.
  */
 #include "judge/compare/compare.h"
 

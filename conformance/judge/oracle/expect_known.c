@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * expect_known.c - what the oracle says beside its walk: for which cases,
- * models and units it has rules; the optimizer's states, how many elements each
- * shard has of them, which one has most, and what the others have less; and
- * what is expected once other parameters are trained, in a script that freezes
- * and thaws them, after each action that does.
+ * models and units it has rules; how many elements of the optimizer's states
+ * each shard has; and, for a script that freezes and thaws parameters, what is
+ * expected after each such action.
  */
 #include "judge/oracle/expect_walk.h"
 #include "judge/oracle/expect_walk_units.h"

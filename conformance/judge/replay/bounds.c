@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bounds.c - errors over their bounds.
+ * bounds.c - compares a run's losses, weights and norms with the unsharded
+ * run's, each difference against the bound that is derived for it.
  */
 #include "judge/replay/bounds.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replay_orders.c - all orders of few values, and the usual ones of many.
+ * replay_orders.c - adds up few values in all orders, and many in the usual
+ * ones.
  */
 #include "judge/replay/replay_orders.h"
 

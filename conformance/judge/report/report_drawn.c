@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_drawn.c - scripts that were drawn beside the cases, as one more
- * requirement: programs that look at items alone would not see that one fails.
+ * report_drawn.c - puts the scripts that were drawn beside the cases into a
+ * report as one more requirement. Programs that look at items alone would
+ * otherwise miss one that fails.
  */
 #include "judge/report/report_internal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_html_against.c - what is not as it was in an earlier run: what began
- * to fail, what is right again, what is no longer judged, and which exact
+ * report_html_against.c - compares a report with that of an earlier run: what
+ * began to fail, what is right again, what is no longer judged, and which exact
  * figures have changed by how much.
  */
 #include "judge/draw/page_text.h"

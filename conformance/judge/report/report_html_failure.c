@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_html_failure.c - one failure, in full: of what is compared in bits
- * each bit, beside the one it should have been.
+ * report_html_failure.c - writes one failure in full. Where values are compared
+ * in bits, each bit stands beside the one that it should have been.
  */
 #include "judge/draw/page_text.h"
 #include "judge/report/report_html_internal.h"

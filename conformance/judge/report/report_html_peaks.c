@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_html_peaks.c - the most that each rank held, by kind. */
+/* report_html_peaks.c - bars: the most that each rank held, by kind. */
 #include "judge/compare/compare.h"
 #include "judge/draw/page_plot.h"
 #include "judge/report/report_html_records.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_html_records.c - what a report does not have and the records do: of a
- * case that failed, or of every case where there are few, what each picture of
- * it needs.
+ * report_html_records.c - draws what a report lacks and records have: the
+ * pictures of a case that failed, or of every case where there are few.
  */
 #include "judge/report/report_html_records.h"
 #include "judge/draw/page_text.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_html_svg.c - the drawings of a page as files: what stands between
- * <svg> and </svg> of a figure, with a ground and a style of its own.
+ * report_html_svg.c - writes the drawings of a page as files of their own: what
+ * stands between <svg> and </svg> of a figure, with a background and a style.
  */
 #include "judge/draw/page_assets.h"
 #include "judge/report/report_html_records.h"

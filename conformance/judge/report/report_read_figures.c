@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_read_figures.c - a line of a report on what was measured of a case. */
+/*
+ * report_read_figures.c - reads a line of a report about what was measured in a
+ * case.
+ */
 #include "judge/report/figures.h"
 #include "judge/report/report_read_internal.h"
 

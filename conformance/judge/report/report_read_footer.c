@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_read_footer.c - the line that ends an engine's part of a report. */
+/*
+ * report_read_footer.c - reads the line that ends an engine's part of a report.
+ */
 #include "judge/judge_internal.h"
 #include "judge/report/report_read_internal.h"
 

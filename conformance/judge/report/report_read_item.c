@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_read_item.c - a line of a report on one requirement in one case. */
+/*
+ * report_read_item.c - reads a line of a report about one requirement in one
+ * case.
+ */
 #include "judge/report/report_read_internal.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drive.c - a rank from the outside: record, env, engine and device are made,
- * the case is lived through (play.c), all is given back, the record is
- * written, whatever happened.
+ * drive.c - plays one case on one rank. It makes record, environment, engine
+ * and device, plays the script (play.c), gives everything back, and writes the
+ * record, whatever happened.
  */
 #include "run/play/drive.h"
 #include "judge/oracle/expect.h"

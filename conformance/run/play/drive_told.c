@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drive_told.c - what is said beside the calls of a case: what ranks say out of
- * band, and what stands below the recorder; what the engine is told of the
- * model; and why a run ended, for those whose engine did not say so, or not
- * where.
+ * drive_told.c - what the driver tells and is told beside the calls of a case:
+ * what ranks exchange out of band, what the engine is told of the model, what
+ * lies below the recorder. And why a run ended, where the engine did not say
+ * so, or did not say where.
  */
 #include "run/play/drive.h"
 #include "run/witness/crossing.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drive_weigh.c - a rank whose memory is of interest, and not what it computes:
- * it stands still where it is weighed, and from rest on it may have no more
- * than so much.
+ * drive_weigh.c - plays a case for the memory that it takes, not for what it
+ * computes: the rank stands still where it is weighed, and from rest on may
+ * take a limited amount more.
  */
 #include "run/play/drive.h"
 #include "run/process/process.h"

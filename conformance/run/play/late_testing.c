@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * late_testing.c - queues, and who gets on when.
+ * late_testing.c - streams as queues, and the order in which their work is
+ * done.
  */
 #include "run/play/late_testing.h"
 

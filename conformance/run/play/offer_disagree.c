@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offer_disagree.c - rank 0 is told something else than the other ranks, or has
- * no initial values, as all or some of them.
+ * offer_disagree.c - offers on which ranks disagree: rank 0 is told something
+ * else than the others, or has no initial values where they have some.
  */
 #include "run/play/offer.h"
 

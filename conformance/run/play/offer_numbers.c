@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offer_numbers.c - what is offered with one number that must be refused, in
- * the options or of the last unit.
+ * offer_numbers.c - offers in which one number must be refused: a number of the
+ * options, or of the last unit.
  */
 #include "run/play/offer.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offer_ties.c - parameters that are told to be one with another, and cannot
- * be.
+ * offer_ties.c - offers in which parameters are said to be tied that cannot be.
  */
 #include "run/play/offer.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_peer.c - what somebody else reads from a checkpoint, by name: goes into
- * the record beside what the engine shows of it.
+ * play_peer.c - reads a checkpoint by name, as somebody else would; what is
+ * read goes into the record beside what the engine shows of it.
  */
 #include "checkpoint/checkpoint.h"
 #include "run/play/play.h"

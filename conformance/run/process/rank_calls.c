@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rank_calls.c - the tables of calls that a rank is refused, made into a
- * filter. By the kernel's own headers.
+ * rank_calls.c - makes a filter of the tables of system calls that a rank is
+ * refused. Written with the kernel's own headers.
  */
 #include "run/process/rank_calls.h"
 #include "run/process/rank_paths.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rank_paths.c - the paths that a rank is left. By the kernel's own header.
+ * rank_paths.c - leaves a rank a few paths of the file system. Written with the
+ * kernel's own header.
  */
 #include "run/process/rank_paths.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * whole_io.c - write and read, until all is done.
+ * whole_io.c - write and read, repeated until all bytes are done.
  */
 #include "run/process/whole_io.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crossing.c - the end of the pipe that is in the rank.
+ * crossing.c - the rank's end of the pipe to the notary.
  */
 #include "run/witness/crossing.h"
 #include "run/process/whole_io.h"

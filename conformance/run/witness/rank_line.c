@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rank_line.c - a word there, and the same word back.
+ * rank_line.c - how a rank stands still: it sends a word, and waits for the
+ * same word back.
  */
 #include "run/witness/rank_line.h"
 #include "run/process/whole_io.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scribe.c - puts a record together from what crosses.
+ * scribe.c - builds a rank's record from what comes through the pipe.
  */
 #include "run/witness/scribe.h"
 #include "run/process/whole_io.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sequences.c - the open sequence, and those that are closed.
+ * sequences.c - the sequence of collectives that is being recorded, and those
+ * that are complete.
  */
 #include "run/witness/sequences.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_record.c - where a case's record is, in the folder of the worker that
- * plays the case and when it has ended, and how its ranks ended.
+ * case_record.c - where the record of a case lies, in the worker's folder while
+ * it is played and in its place afterwards; and how the ranks ended.
  */
 #include "run/worker/case_record.h"
 

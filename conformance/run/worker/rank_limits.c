@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rank_limits.c - one limit after the other, and whether this machine has them.
+ * rank_limits.c - sets a rank's limits, one after the other, and finds out
+ * whether this machine has them.
  */
 #include "run/worker/rank_limits.h"
 #include "run/process/rank_calls.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace_merge.c - a header, the events of each rank, and an end.
+ * trace_merge.c - merges the traces of all ranks into one file: a header, the
+ * events of each rank, and an end.
  */
 #include "run/worker/trace_merge.h"
 #include "judge/report/report_file.h"

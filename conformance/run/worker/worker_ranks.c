@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_ranks.c - what stands around the ranks of a world; and the first lines
- * of each.
+ * worker_ranks.c - what a worker puts around the ranks of a world; and what
+ * each rank does first.
  */
 #include "run/worker/worker_ranks.h"
 
