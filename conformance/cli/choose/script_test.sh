@@ -244,6 +244,9 @@ refused "another version" 'only version 1' 'script 2;--;zero'
 refused "nothing to play" 'an action at least' 'script 1;--;'
 refused "too much to play" '1 to 100000 actions' \
     'script 1;--;repeat 100001 {; zero; }'
+printf 'script 1\n--\nzero\npas 0.0\n' >"$folder/wrong.txt"
+refused "an unknown word in a file, by its name" \
+    "script $folder/wrong.txt: line 4, action 2: 'pas'" "$folder/wrong.txt"
 refused "no such file" 'No such file' nothing-there
 refused "two cases" 'one case' 'script 1;--;zero' --case a,b
 refused "a case with a scenario" 'id of a case that trains' \

@@ -22,6 +22,24 @@ static int refuse_script(const char *why)
     return EXIT_USAGE;
 }
 
+static bool names_file(const char *given)
+{
+    const char *begin = given + strspn(given, " \t\n;");
+
+    return *begin != '#' && strncmp(begin, "script ", 7) != 0 &&
+           strncmp(begin, "script.", 7) != 0;
+}
+
+/* What is wrong with the script itself. */
+static int refuse_text(const char *given, const char *why)
+{
+    if (!names_file(given)) {
+        return refuse_script(why);
+    }
+    fprintf(stderr, "fsdp-cts: --script %.80s: %s\n", given, why);
+    return EXIT_USAGE;
+}
+
 /* What is kept of a drawn one. */
 static char *text_of_id(const char *id)
 {
@@ -48,11 +66,9 @@ static char *read_text(const char *given)
     size_t n = 0;
     FILE *f;
 
-    if (*begin == '#' || strncmp(begin, "script ", 7) == 0) {
-        return strdup(given);
-    }
-    if (strncmp(begin, "script.", 7) == 0) {
-        return text_of_id(begin);
+    if (!names_file(given)) {
+        return strncmp(begin, "script.", 7) == 0 ? text_of_id(begin)
+                                                 : strdup(given);
     }
     f = fopen(given, "re");
     if (!f) {
@@ -65,7 +81,7 @@ static char *read_text(const char *given)
     n = text ? fread(text, 1, MOST_BYTES + 1, f) : 0;
     fclose(f);
     if (!text || n > MOST_BYTES || memchr(text, '\0', n)) {
-        (void)refuse_script("the file is no text of up to 16 MiB");
+        (void)refuse_text(given, "the file is no text of up to 16 MiB");
         free(text);
         return NULL;
     }
@@ -191,7 +207,7 @@ static int check_legal(const struct arguments *a, const struct script *s,
     }
     case_model_release(&model);
     text_release(&text);
-    return status == FSDP_OK ? 0 : refuse_script(error.message);
+    return status == FSDP_OK ? 0 : refuse_text(a->script, error.message);
 }
 
 static int select_case(const struct arguments *a, const char *text,
@@ -204,7 +220,7 @@ static int select_case(const struct arguments *a, const char *text,
 
     if (script_parse(text, s, &error) != FSDP_OK ||
         script_give(text, &given, &error) != FSDP_OK) {
-        return refuse_script(error.message);
+        return refuse_text(a->script, error.message);
     }
     code = find_case(a, s, given, &c);
     code = code ? code : check_playable(s);
