@@ -146,11 +146,11 @@ unit(conformance/world/world_half_test.c LINK fsdp-world)
 unit(conformance/world/arena_test.c LINK fsdp-world)
 foreach(name broker_test world_test world_failure_test)
     unit(conformance/world/${name}.c LINK fsdp-world
-        WITH ${here}/world/world_body.c)
+        WITH ${here}/world/world_body_testing.c)
 endforeach()
 if(MPI_C_FOUND)
     add_executable(world_mpi_test ${here}/world/world_mpi_test.c
-        ${here}/world/world_body.c)
+        ${here}/world/world_body_testing.c)
     target_link_libraries(world_mpi_test PRIVATE house fsdp-world
         PkgConfig::CMOCKA)
     foreach(mode fails leaves is-slow)

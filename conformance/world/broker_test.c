@@ -5,7 +5,7 @@
  * that dies or stands still is named, and nobody waits for it.
  */
 #include "broker.h"
-#include "world_body.h"
+#include "world_body_testing.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -4,7 +4,7 @@
  * it, the caller learns who it was, and nothing is left behind.
  */
 #include "arena.h"
-#include "world_body.h"
+#include "world_body_testing.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -10,7 +10,7 @@
  *   is-slow   rank 1 comes too late for the others' patience
  *   hangs     rank 1 never comes: the program ends with 70 (not by ctest)
  */
-#include "world_body.h"
+#include "world_body_testing.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

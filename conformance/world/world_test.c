@@ -3,7 +3,7 @@
  * world_test.c - collectives between processes and between threads, and
  * what ranks are told that do not agree about one.
  */
-#include "world_body.h"
+#include "world_body_testing.h"
 #include "world_fold.h"
 
 #include <errno.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_body.c - every collective against scalar loops; see world_body.h.
+ * world_body_testing.c - every collective against scalar loops; see
+ * world_body_testing.h.
  */
-#include "world_body.h"
+#include "world_body_testing.h"
 
 #include <fsdp/arith/bits.h>
 #include <poll.h>

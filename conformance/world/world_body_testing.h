@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_body.h - test only: a body that tries every collective on a mesh and
- * compares what it gets with plain scalar loops, and one for exchange. It
- * runs in every kind of world, so it asserts nothing; it returns.
+ * world_body_testing.h - test only: a body that tries every collective on a
+ * mesh and compares what it gets with plain scalar loops, and one for exchange.
+ * It runs in every kind of world, so it asserts nothing; it returns.
  */
-#ifndef FSDP_CTS_WORLD_BODY_H
-#define FSDP_CTS_WORLD_BODY_H
+#ifndef FSDP_CTS_WORLD_BODY_TESTING_H
+#define FSDP_CTS_WORLD_BODY_TESTING_H
 
 #include "world.h"
 
