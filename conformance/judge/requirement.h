@@ -53,7 +53,7 @@ struct finding {
     char note[320]; /* what is wrong and what would be right */
 };
 
-/* Of whose arithmetic a requirement speaks. */
+/* Which arithmetic a requirement is about. */
 enum requirement_profile {
     PROFILE_ANY = 0,
     /* Compares with bits that the suite computes: asked of the profile

@@ -20,7 +20,7 @@ struct compute_buffer {
     bool live;
 };
 
-/* What of a model is lent in 16 bits. */
+/* What an engine may lend a model in 16 bits. */
 enum compute_lent {
     COMPUTE_PARAM = 0,
     COMPUTE_GRAD = 1,

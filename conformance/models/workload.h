@@ -54,8 +54,9 @@ struct workload_access {
     /* [n_parameters]: flags of parameters, as they are now. NULL: as the model
      * says. */
     const uint32_t *flags;
-    /* [n_parameters]: it is in no unit, and the model's own: it has the initial
-     * values, and its gradient is nobody's. NULL: none is so. */
+    /* [n_parameters]: whether the parameter is in no unit. Then it is the
+     * model's own, keeps its initial values, and no engine takes its gradient.
+     * NULL: all are in units. */
     const bool *ignored;
     /* As fsdp_engine.buffer. What is not whole, the model leaves alone: data is
      * NULL then. NULL: buffers are left alone. */

@@ -104,9 +104,9 @@ static inline uint64_t record_digest_weight(uint64_t place)
     return (x ^ (x >> 29)) | 1;
 }
 
-/* What elements [place, place + n) of a message are worth, `bytes` each, of
- * which there are no more than 8: their bits, times a weight, and what is +0
- * nothing. */
+/* Adds elements [place, place + n) of a message to a digest: the bits of each,
+ * times a weight of its place, so that +0 adds nothing. An element has `bytes`
+ * bytes, at most 8. */
 static inline uint64_t record_digest_add(uint64_t sum, uint64_t place,
                                          const void *values, uint64_t n,
                                          uint32_t bytes)

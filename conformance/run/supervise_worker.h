@@ -74,7 +74,7 @@ void supervised_tell(const struct supervised *w, char what);
  * to where it stays. */
 void supervised_settle(struct supervised *w,
                        const struct supervise_engine *engine);
-/* Closes what of it is open here. */
+/* Closes the descriptors that the supervisor has of it. */
 void supervised_close(struct supervised *w);
 /* Whether its process has ended; then wait_status is set. */
 bool supervised_has_ended(struct supervised *w);

@@ -27,11 +27,11 @@ struct script_state {
     bool living;           /* between shard and destroy */
     bool left_open;        /* in a pass for good */
     bool open_all;         /* between unshard_all and reshard_all */
-    /* Units, as bits, of which there may be fewer: as the next BEGIN will find
-     * them, those that are not reduced, and not across replicas. */
+    /* Bits of units (a model may have fewer): which the next BEGIN will find
+     * without gradient sync, and without an all-reduce across replicas. */
     uint64_t no_sync, no_all_reduce;
-    /* Those whose gradients sync has not reduced; that have a sum that replicas
-     * have not met for. Whether there is one of either. */
+    /* Units whose gradients have not been reduced; units whose sum has not been
+     * met across replicas. `pending`: there is a unit of either. */
     uint64_t unreduced, partial;
     bool pending;
     bool step_set;   /* the next pass has been given a step */
@@ -45,8 +45,8 @@ struct script_state {
     bool holds;
     /* Units, as bits, whose predivide factor was set to 256 or more. */
     uint64_t predivided;
-    /* Parameters, as bits, of which there may be fewer, that were frozen or
-     * thawed last in this life. */
+    /* Bits of parameters (a model may have fewer): which were frozen, and which
+     * were thawed, last in this life. */
     uint64_t frozen, thawed;
     uint32_t renamed;       /* that parameter, from 1, in this life */
     bool reduced;           /* gradients that are reduced */
@@ -106,9 +106,9 @@ void script_drop_gradients(struct script_state *s);
 bool script_same_bits(const struct run_case *a, const struct run_case *b);
 
 /*
- * The first action that is not legal, as index among those that are written;
- * of a save that nobody waits for that of the save. n_actions: all are legal.
- * *at_end: the script's end shows it.
+ * The index of the first action that is not legal, among those that are
+ * written. Where a save is never waited for, it is the save. n_actions: all are
+ * legal. *at_end: only the script's end shows it.
  */
 uint32_t script_first_illegal(const struct script *s, const uint32_t lengths[2],
                               struct script_state *state, bool *at_end);

@@ -23,7 +23,7 @@
 struct arena_barrier {
     alignas(64) _Atomic uint32_t word;
     _Atomic uint32_t arrived;
-    _Atomic uint32_t sleepers; /* one who died in his sleep stays counted */
+    _Atomic uint32_t sleepers; /* a rank that died asleep stays counted */
 };
 
 /* What one rank tells about itself. */

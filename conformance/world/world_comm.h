@@ -53,11 +53,11 @@ struct world_header {
     uint64_t turn;
 };
 
-/* Which bytes of whose place a member gets to read. */
+/* Which bytes a member gets to read, and from whose place. */
 enum world_pattern {
-    WORLD_ALL = 0,  /* bytes of everybody's */
-    WORLD_EACH = 1, /* part `me` of everybody's; a place has extent parts */
-    WORLD_ROOT = 2, /* bytes of the root's; the other parts are unset */
+    WORLD_ALL = 0,  /* the bytes of every member */
+    WORLD_EACH = 1, /* part `me` of every place; a place has extent parts */
+    WORLD_ROOT = 2, /* the bytes of the root; the other parts are unset */
 };
 
 struct world_turn {

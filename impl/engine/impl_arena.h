@@ -3,7 +3,7 @@
  * impl_arena.h - storage of the strict profile: all that is not at rest lies
  * in one allocation, as large as what lives of it at once.
  *
- * How large that is nobody knows before a step has been seen: how many
+ * How large that is shows only when a step has been seen: how many
  * microbatches it has, which of them are reduced, which parameters get a
  * gradient. So in the first step of its kind each value has an allocation of
  * its own for as long as it lives. That step is written down (impl_trace.h);

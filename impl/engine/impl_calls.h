@@ -129,7 +129,7 @@ uint64_t impl_rows(const struct impl_parameter *x, uint32_t k);
 /* ---- impl_slots.c ---- */
 /* Places what plans let live. NOMEM. */
 int impl_place_plans(struct fsdp_sharded *s, struct impl_plan *plan);
-/* The sizes of gradients, of which there are none, are other ones. */
+/* Gradients have other sizes from now on; there is none at this moment. */
 void impl_slots_resize(struct fsdp_sharded *s);
 /* Places all units at once; no storage yet but for what rests. */
 int impl_slots_make(struct fsdp_sharded *s);

@@ -220,7 +220,7 @@ struct fsdp_sharded {
     bool copies;               /* some unit is unsharded though it is whole */
     bool brings, lands;        /* some shard, some states rest on the host */
 
-    struct impl_unit *unit;           /* [n_units], and one of nobody's */
+    struct impl_unit *unit;           /* [n_units], and one more, empty */
     struct impl_parameter *parameter; /* [n_parameters] */
     struct impl_index of_unit, of_module;
     struct impl_span *span;

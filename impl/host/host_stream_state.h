@@ -69,8 +69,9 @@ static inline bool host_stream_soon(_Atomic uint64_t *count, uint64_t least)
     return false;
 }
 
-/* Does the item after `done`, or waits until its turn has come or is over.
- * There is one, and nobody is at it. The lock is held before and after. */
+/* Does the item after `done`, or waits until its turn has come or is over. The
+ * caller knows that there is such an item, and that no thread is doing it. The
+ * lock is held before and after. */
 void host_stream_advance(struct host_stream *s);
 
 /* Gives back the lock. The thread goes on where a helper stops, or with what is

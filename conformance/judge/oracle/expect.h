@@ -49,7 +49,7 @@ struct expect_unit {
     bool has_holes;                   /* that case */
     bool freezes;                     /* a parameter of it is frozen */
     bool trains;                      /* not all of them are */
-    bool shard_on_host, step_on_host; /* what of it is offloaded */
+    bool shard_on_host, step_on_host; /* offloaded */
 };
 
 /* Elements [first, first + n) of a parameter, owned by shard `shard` at
@@ -84,8 +84,9 @@ struct expect {
     bool packs; /* per parameter, S > 1: parameters do not lie on the wire as
                  * they do in a unit's unsharded copy */
 
-    struct expect_unit *unit; /* [n_units], and an empty one of nobody's */
-    /* [n_parameters]; of what is ignored: n_units, nobody's */
+    struct expect_unit
+        *unit; /* [n_units], and an empty one for what is in no unit */
+    /* [n_parameters]; n_units for a parameter that is ignored */
     uint32_t *unit_of_parameter;
     /* [n_parameters]: flat, where the parameter begins in its unit's flat
      * parameter; per parameter, where its block begins in a shard, and how
@@ -161,8 +162,8 @@ struct expect {
 };
 
 enum {
-    /* Ranks that a case may have. Those over WORLD_MAX_RANKS are nobody's run:
-     * their bytes and collectives can be asked for, their folds cannot. */
+    /* Ranks that a case may have. No world has more than WORLD_MAX_RANKS: of
+     * larger cases bytes and collectives can be computed, folds cannot. */
     EXPECT_MAX_RANKS = 65536
 };
 

@@ -27,9 +27,9 @@ const char *replay_misrounded(const struct replay_reduction *reduction,
 bool replay_misround(const struct replay_reduction *reduction, uint32_t moment,
                      float *values, uint64_t n);
 
-/* What of these weights, which a step should have left, was rounded to a dtype
- * of 16 bits: before the step, or behind it; NULL: neither gives exactly the n
- * values that were got. */
+/* Weights after a step look as if they had been rounded to a dtype of 16 bits:
+ * in words, whether before the step or after it. NULL: neither gives exactly
+ * the n values that were got. */
 const char *replay_rounded_master(const struct replay_optimizer *o,
                                   const struct replay_values *v, uint32_t dtype,
                                   uint64_t n);

@@ -54,8 +54,8 @@ struct drive {
     /* What loading the engine has changed in the process; "", or NULL: nothing.
      */
     const char *loading;
-    bool without_values;     /* tensors have none: nobody looks at the wire */
-    bool trace;              /* rank-R.trace.partial is wanted, too */
+    bool without_values; /* tensors have none, and the wire is not looked at */
+    bool trace;          /* rank-R.trace.partial is wanted, too */
     const char *checkpoints; /* where they go; names beside it are used too */
     uint32_t purpose;        /* enum drive_purpose */
     uint64_t room; /* DRIVE_TO_BOUND: bytes that the engine may have above what
@@ -66,7 +66,7 @@ struct drive {
 };
 
 enum {
-    DRIVE_MORE = 64, /* bytes of fields that nobody knows yet */
+    DRIVE_MORE = 64, /* bytes of fields of later versions */
     DRIVE_ODD = 512  /* units, or parameters, of which there are no more where
                         an older caller is played */
 };

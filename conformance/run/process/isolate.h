@@ -35,8 +35,8 @@ pid_t isolate_fork(void);
 /* In the child, first of all: false, and it has to end, if something that was
  * possible is not any more. */
 bool isolate_enter(const struct isolate *how);
-/* Root would undo it, and could look into the worker. What it takes is nobody
- * else's right, no engine needs it, and it is gone from the next exec on. */
+/* From the next exec on root lacks the rights with which it could undo this, or
+ * look into the worker. Only root has them, and no engine needs them. */
 bool isolate_drop_rights(void);
 
 #endif

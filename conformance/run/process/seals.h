@@ -23,9 +23,9 @@ struct seals {
 };
 
 /* Seals a folder as it is now. NOMEM; IO where the machine cannot look at it
- * (its descriptors are used up, say): that is nobody's doing, but nobody can
- * vouch for the record. Then it loses its case.json, so that nobody judges it,
- * and a line on stderr says why. */
+ * (its descriptors are used up, say). No engine has done that, but the record
+ * cannot be vouched for: it loses its case.json, so that it is not judged, and
+ * a line on stderr says why. */
 int seals_add(struct seals *s, const char *folder);
 /* Looks at all of them again, when nothing of any engine runs any more. A
  * folder that has changed, and one that the machine cannot look at any more,

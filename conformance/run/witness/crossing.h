@@ -56,15 +56,17 @@ extern const struct crossing_row crossing_rows[CROSSING_LISTS];
 
 struct crossing {
     int pipe, line;
-    uint32_t most;    /* bytes that may be in the pipe: crossing_room */
-    uint32_t pending; /* that are */
-    bool broken;      /* nobody hears any more */
+    uint32_t most;    /* bytes that the pipe may hold: crossing_room */
+    uint32_t pending; /* bytes that it holds */
+    bool broken;      /* the other end is closed */
     uint32_t sent[CROSSING_LISTS], tensors;
 };
 
-/* Of a pipe: what it always has room for, whatever it is written in. */
+/* Bytes that a pipe always has room for, in whatever pieces they are written.
+ */
 uint32_t crossing_room(int pipe);
-/* Each is the last one's end where nobody hears it: crossing_end tells. */
+/* Each of these breaks the crossing where the other end is closed;
+ * crossing_end says so. */
 void crossing_collective(struct crossing *c, const struct record_collective *x);
 void crossing_mark(struct crossing *c);
 void crossing_exchange(struct crossing *c, uint64_t bytes);
@@ -73,8 +75,8 @@ void crossing_own(struct crossing *c);
 void crossing_tensor(struct crossing *c, const struct record_tensor *t);
 /* What has grown since the last time, or was given up. */
 void crossing_lists(struct crossing *c, const struct record_rank *r);
-/* All the rest: it is written. False: nobody has heard; else *error is why it
- * could not be written, or its status is OK. */
+/* Sends the rest, and waits until the record is written. False: the other end
+ * is closed. Else *error says why the record could not be written, or is OK. */
 bool crossing_end(struct crossing *c, const struct record_rank *r,
                   struct fsdp_error *error);
 

@@ -12,8 +12,9 @@
 
 struct meter;
 
-/* INVALID, and says which range in m->env->error, if one begins in an
- * allocation and ends beyond it. What begins elsewhere is nobody's here. */
+/* INVALID, and says in m->env->error which range it is, if a range begins in an
+ * allocation and ends beyond it. Ranges that begin in no allocation of this
+ * meter are not looked at. */
 int refusal_of_operator_ranges(const struct meter *m, bool is_model,
                                const struct fsdp_op *op);
 int refusal_of_copy_ranges(const struct meter *m, bool is_model, const void *to,

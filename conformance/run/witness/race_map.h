@@ -37,7 +37,7 @@ uint32_t race_map_find(const struct race_map *map, uintptr_t lo);
  * nothing has changed. */
 bool race_map_put(struct race_map *map, uintptr_t lo, uintptr_t hi,
                   const struct race_access *access);
-/* Nobody has been in [lo, hi). False as above. */
+/* Forgets all accesses to [lo, hi). False: as above. */
 bool race_map_cut(struct race_map *map, uintptr_t lo, uintptr_t hi);
 /* Forgets accesses up to tick[stream]. */
 void race_map_sweep(struct race_map *map, const uint64_t *tick);

@@ -37,7 +37,7 @@ struct witness {
 int witness_make(struct wire *wire, const struct fsdp_units *units, uint32_t me,
                  struct witness *out);
 void witness_release(struct witness *w); /* any state */
-/* Collectives of shard are nobody's pass. */
+/* Drops what was seen so far: the collectives of shard belong to no pass. */
 void witness_forget(struct witness *w);
 
 void witness_begin(struct witness *w, uint32_t step, uint32_t microbatch);

@@ -28,10 +28,10 @@ void worker_words_reason(int words, const char *what, int status,
 /* The engine's name, version and claims. */
 void worker_words_introduce(int words, const struct fsdp_engine *engine);
 
-/* Until the record is out of reach of the next case. A supervisor that a rank
- * has stopped does not hear: it is continued, unless it has said that it is
- * about to be suspended. (In a namespace it is out of reach of both.) ABORTED:
- * nobody is there any more. */
+/* Waits until the record is out of reach of the next case. A supervisor that a
+ * rank has stopped does not hear: it is continued, unless it has said that it
+ * is about to be suspended. (Ranks in a namespace can reach neither the
+ * supervisor nor the record.) ABORTED: the supervisor has ended. */
 int worker_words_wait(uint32_t descriptor);
 
 /* ---- The batch --------------------------------------------------------- */
