@@ -49,7 +49,7 @@ static struct events events_of(const struct graph *g, const uint32_t *module,
 /* Whether one of them opens within another and closes behind it. */
 static bool crosses(const struct events *e)
 {
-    uint32_t open[GRAPH_MODULES];
+    uint32_t open[GRAPH_MODULES] = {0};
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < e->n; i++) {

@@ -313,7 +313,7 @@ static int cover(struct case_list *list)
         cut_id(&list->c[i], &id[i]);
         parts += id[i].n_parts;
     }
-    s.part = malloc(parts * sizeof(*s.part));
+    s.part = calloc(parts + 1, sizeof(*s.part));
     if (id && kept && s.part) {
         choose_cover(id, n, &s, kept);
         list->n = 0;

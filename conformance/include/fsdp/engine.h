@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * engine.h - what an FSDP engine is: a struct of functions, obtained from one
- * exported function, that a model drives and hooks (as with PyTorch's
- * `fully_shard`).
+ * exported function, that a model drives and hooks, as PyTorch's fully_shard.
  *
  * A step, as the driver of a model calls it on every rank:
  *
@@ -103,17 +102,16 @@ struct fsdp_env {
     void *engine; /* what `open` keeps; the driver leaves it alone */
     /* A second device, of place HOST, for what is offloaded; `open` may set it,
      * and has to where it sets `device`. NULL: there is none, and offload is
-     * UNSUPPORTED. Its storage is what
-     * `device` copies from and to, on a stream of its own, under the edges
-     * "host->device" and "device->host"; what its operators are given without a
-     * stream has finished on return. */
+     * UNSUPPORTED. Its storage is what `device` copies from and to, on a stream
+     * of its own, under the edges "host->device" and "device->host"; what its
+     * operators are given without a stream has finished on return. */
     const struct fsdp_device *host;
 };
 
 /* NULL where a driver is older than that. */
 static inline const struct fsdp_device *fsdp_host_of(const struct fsdp_env *env)
 {
-    return env->size >= offsetof(struct fsdp_env, host) + sizeof(env->host)
+    return env->size >= offsetof(struct fsdp_env, host) + sizeof(void *)
                ? env->host
                : NULL;
 }
@@ -132,8 +130,7 @@ struct fsdp_tensor {
  * A part of one parameter that this rank owns, without padding: elements
  * [first, first + n). Device pointers, or the host's of what is offloaded,
  * valid until the next call but for another `pieces`. grad is NULL while there
- * is none; a state the optimizer lacks is NULL. All are float32. The same form
- * for every layout.
+ * is none; a state the optimizer lacks is NULL. All are float32, in any layout.
  */
 struct fsdp_piece {
     uint32_t size;
@@ -382,8 +379,7 @@ struct fsdp_engine {
      * in the checkpoint that was loaded last: this rank's if as many ranks
      * saved it, else rank 0's. Valid until the next load, or destroy.
      * "checkpoint.path" and "checkpoint.reason": which one it was, and why, as
-     * text. INVALID: it has none of this name. Local. Part of the claim
-     * load. */
+     * text. INVALID: it has none of this name. Local. Part of claim load. */
     int (*loaded_extra)(struct fsdp_sharded *sharded, const char *name,
                         const void **data, uint64_t *bytes);
 

@@ -155,7 +155,8 @@ bool bounds_part(const struct expect *e, const struct compare_part *part,
 {
     struct finding at =
         finding_at_part(record_stage_name(stage), part->microbatch, part);
-    double norm, more = 0.0;
+    double norm;
+    double more = 0.0;
 
     if (!got) {
         return compare_missing(part, stage, f);

@@ -103,7 +103,9 @@ static uint32_t pair_up(uint32_t sum, const float *x, uint32_t n, float *left)
     }
     pairs = n - power;
     for (uint32_t i = 0; i < pairs; i++) {
-        left[i] = fsdp_round(sum, x[2 * i] + x[2 * i + 1]);
+        const float *const two = x + (size_t)2 * i;
+
+        left[i] = fsdp_round(sum, two[0] + two[1]);
     }
     memcpy(left + pairs, x + (size_t)2 * pairs, (power - pairs) * sizeof(*x));
     return power;

@@ -116,8 +116,8 @@ struct driver {
 
     bool alone;                /* in a world of one: no collective shows
                                   that the run gets on */
-    uint32_t rank;             /* the record's, whatever env says */
     bool serial;               /* plays all ranks, one after the other */
+    uint32_t rank;             /* the record's, whatever env says */
     struct script_walk walk;   /* behind the action that is being played */
     uint32_t last;             /* enum script_verb: what a look shows */
     bool living, ended;        /* a life has begun; its end is noted */
@@ -125,8 +125,8 @@ struct driver {
     bool goes_on;              /* this life goes on with the record */
     bool reborn;               /* it begins with a load of all of it */
     bool by_action;            /* steps of the record are actions */
-    uint32_t played;           /* actions */
     bool saving;               /* a checkpoint is being written */
+    uint32_t played;           /* actions */
     uint32_t clips;            /* calls of this step */
     struct fsdp_scaler scaler; /* of the loss, where the script has one */
     struct fsdp_scaler kept[SCRIPT_MAX_SLOTS]; /* with each checkpoint */
