@@ -233,22 +233,6 @@ static void write_trace(struct driver *x)
     expect_release(&e);
 }
 
-/* Races and flights, and for a trace the time; nothing where nothing is
- * recorded. */
-static int watch_streams(struct driver *x)
-{
-    if (x->d->purpose != DRIVE_TO_RECORD) {
-        recorder_hold_nothing(x->recorder);
-        return FSDP_OK;
-    }
-    if (x->serial) {
-        return FSDP_OK;
-    }
-    FSDP_TRY(recorder_watch_races(x->recorder));
-    recorder_watch_flights(x->recorder, x->d->c->steps - 1);
-    return x->d->trace ? recorder_watch_time(x->recorder) : FSDP_OK;
-}
-
 /* Plays the case between recorder and mutant; others learn of a failure at
  * once. */
 static int play_recorded(struct driver *x)
@@ -262,8 +246,14 @@ static int play_recorded(struct driver *x)
     FSDP_TRY(recorder_open(&x->env, x->out, &x->recorder));
     recorder_cross(x->recorder, x->d->crossing);
     status = watch_wire(x);
-    if (status == FSDP_OK) {
-        status = watch_streams(x);
+    if (x->d->purpose != DRIVE_TO_RECORD) {
+        recorder_hold_nothing(x->recorder);
+    } else if (status == FSDP_OK && !x->serial) {
+        status = recorder_watch_races(x->recorder);
+        recorder_watch_flights(x->recorder, x->d->c->steps - 1);
+        if (status == FSDP_OK && x->d->trace) {
+            status = recorder_watch_time(x->recorder);
+        }
     }
     if (x->d->mutant) {
         x->d->mutate(x->d->mutant, &x->env, &x->engine);
@@ -467,7 +457,7 @@ int drive_unloaded(const struct drive *d, struct world_rank *rank,
     *rank->error = *why;
     rank->error->rank = (int32_t)rank->rank;
     rank->error->status = status == FSDP_OK ? why->status : status;
-    (void)snprintf(rank->error->where, sizeof(rank->error->where), "load");
+    snprintf(rank->error->where, sizeof(rank->error->where), "load");
     rank->comm.abort(rank->comm.self, rank->error->status);
     status = write_record(d, rank->rank, rank->error->status, rank->error, 0.0,
                           &out);

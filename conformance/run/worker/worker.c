@@ -244,8 +244,8 @@ static int finish_record(struct worker *w, const struct run_case *c,
         return lose_record(w, folder, w->error.status);
     }
     if (w->ranks.unknown) {
-        (void)snprintf(w->error.message, sizeof(w->error.message), "%s",
-                       w->ranks.unknown);
+        snprintf(w->error.message, sizeof(w->error.message), "%s",
+                 w->ranks.unknown);
         return lose_record(w, folder, FSDP_ERR_INTERNAL);
     }
     if (w->mpi_rank == 0) {
@@ -271,19 +271,9 @@ static struct drive drive_of(const struct worker *w, const struct run_case *c)
                           .trace = w->o->trace};
 }
 
-static int make_folder(struct worker *w, const char *folder)
-{
-    if (mkdir(folder, 0777) == 0 || errno == EEXIST) {
-        return FSDP_OK;
-    }
-    snprintf(w->error.message, sizeof(w->error.message), "%.180s: %s", folder,
-             strerror(errno));
-    return lose_record(w, folder, FSDP_ERR_IO);
-}
-
 static int run_case(struct worker *w, const struct run_case *c)
 {
-    struct world_result ends[WORLD_MAX_RANKS];
+    struct world_result ends[WORLD_MAX_RANKS]; /* of which few are used */
     char folder[CASE_FOLDER_BYTES];
     char checkpoints[CASE_FOLDER_BYTES + 16];
     struct case_model model = {0};
@@ -295,7 +285,6 @@ static int run_case(struct worker *w, const struct run_case *c)
     d.script = &script;
     d.directory = folder;
     d.checkpoints = checkpoints;
-    /* Of a few ranks: the rest of such arrays is not worth a case's time. */
     memset(ends, 0, c->ranks * sizeof(*ends));
     case_folder(w->o->records, c, engine_claims(w->engine, "serial"), folder);
     if (w->o->words != 0) {
@@ -303,9 +292,10 @@ static int run_case(struct worker *w, const struct run_case *c)
     }
     worker_ranks_begin(&w->ranks, folder, !engine_claims(w->engine, "serial"));
     d.own = worker_ranks_own(&w->ranks);
-    status = make_folder(w, folder);
-    if (status != FSDP_OK) {
-        return status;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        snprintf(w->error.message, sizeof(w->error.message), "%.180s: %s",
+                 folder, strerror(errno));
+        return lose_record(w, folder, FSDP_ERR_IO);
     }
     snprintf(checkpoints, sizeof(checkpoints), "%s/checkpoints", d.own);
     if (w->mpi_rank == 0 && case_resumes(c)) {
