@@ -167,8 +167,8 @@ void case_norm_name(uint32_t n, uint32_t step, char name[CASE_NORM_BYTES])
     static const char *const word[] = {"norm-1", "norm-2", "norm-inf",
                                        "norm-clipped"};
 
-    (void)snprintf(name, CASE_NORM_BYTES, "%s-step-%u",
-                   word[n < CASE_N_NORMS ? n : CASE_N_NORMS], step);
+    snprintf(name, CASE_NORM_BYTES, "%s-step-%u",
+             word[n < CASE_N_NORMS ? n : CASE_N_NORMS], step);
 }
 
 bool case_has_buffers(const struct run_case *c)

@@ -64,20 +64,19 @@ static void word_of(const struct run_case *c, uint32_t axis,
 
     memset(word, 0, AXIS_WORD_BYTES);
     if (axis == AXIS_MODEL) {
-        (void)snprintf(word, AXIS_WORD_BYTES, "%s.%s.%s", c->workload, c->size,
-                       case_data_name(c->data));
+        snprintf(word, AXIS_WORD_BYTES, "%s.%s.%s", c->workload, c->size,
+                 case_data_name(c->data));
     } else if (axis == AXIS_WORLD && is_hybrid(c->strategy)) {
-        (void)snprintf(word, AXIS_WORD_BYTES, "k%ur%u", c->ranks, c->replicas);
+        snprintf(word, AXIS_WORD_BYTES, "k%ur%u", c->ranks, c->replicas);
     } else if (axis == AXIS_WORLD) {
-        (void)snprintf(word, AXIS_WORD_BYTES, "k%u", c->ranks);
+        snprintf(word, AXIS_WORD_BYTES, "k%u", c->ranks);
     } else if (axis == AXIS_SYNC) {
         case_sync_text(c, word);
     } else if (axis == AXIS_AHEAD) {
-        (void)snprintf(word, AXIS_WORD_BYTES, "pf%u.pb%u.rif%u",
-                       c->prefetch_forward, c->prefetch_backward,
-                       c->reduces_in_flight);
+        snprintf(word, AXIS_WORD_BYTES, "pf%u.pb%u.rif%u", c->prefetch_forward,
+                 c->prefetch_backward, c->reduces_in_flight);
     } else {
-        (void)snprintf(word, AXIS_WORD_BYTES, "%s", name[axis]);
+        snprintf(word, AXIS_WORD_BYTES, "%s", name[axis]);
     }
 }
 
@@ -355,7 +354,7 @@ static void add_number(char id[CASE_ID_BYTES], const char *what,
     const size_t n = strlen(id);
 
     if (number != 0) {
-        (void)snprintf(id + n, CASE_ID_BYTES - n, ".%s%u", what, number);
+        snprintf(id + n, CASE_ID_BYTES - n, ".%s%u", what, number);
     }
 }
 
@@ -385,7 +384,7 @@ void axes_id(const struct case_axes *axes, const uint32_t pick[N_AXES],
                               axes->word[AXIS_SCENARIO][pick[AXIS_SCENARIO]]);
     }
     if (pick[AXIS_KEEP_ROOT] == 1) {
-        (void)snprintf(id + n, CASE_ID_BYTES - n, ".keep-root");
+        snprintf(id + n, CASE_ID_BYTES - n, ".keep-root");
     }
     /* A quotient by 3 is not exact, one by 4 is. */
     add_number(id, "div", exact && divisor != ranks ? divisor : 0);

@@ -129,7 +129,7 @@ void case_float_text(float x, char text[CASE_FLOAT_BYTES])
     char *plus;
 
     for (int digits = 1; digits <= 9; digits++) {
-        (void)snprintf(text, CASE_FLOAT_BYTES, "%.*g", digits, (double)x);
+        snprintf(text, CASE_FLOAT_BYTES, "%.*g", digits, (double)x);
         /* By way of double, as readers of JSON go. */
         if ((float)strtod(text, NULL) == x) {
             break;

@@ -21,10 +21,9 @@ refuse(struct fsdp_error *error, int status, const char *format, ...)
         va_list arguments;
 
         error->status = status;
-        (void)snprintf(error->where, sizeof(error->where), "case_model_make");
+        snprintf(error->where, sizeof(error->where), "case_model_make");
         va_start(arguments, format);
-        (void)vsnprintf(error->message, sizeof(error->message), format,
-                        arguments);
+        vsnprintf(error->message, sizeof(error->message), format, arguments);
         va_end(arguments);
     }
     return status;

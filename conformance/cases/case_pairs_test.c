@@ -154,10 +154,10 @@ static void report_pair(const struct pairs *p, uint32_t a, uint32_t b,
     struct run_case c;
 
     axes_id(&p->axes, pick, id);
-    (void)snprintf(out->text + n, sizeof(out->text) - n,
-                   "no case has %s %s with %s %s; this one would:\n%s\n",
-                   axis_name[a], p->axes.word[a][pick[a]], axis_name[b],
-                   p->axes.word[b][pick[b]], id);
+    snprintf(out->text + n, sizeof(out->text) - n,
+             "no case has %s %s with %s %s; this one would:\n%s\n",
+             axis_name[a], p->axes.word[a][pick[a]], axis_name[b],
+             p->axes.word[b][pick[b]], id);
     if (!case_of_id(id, &c)) {
         print_error("proposed, but no case: %s\n", id);
     }

@@ -83,8 +83,8 @@ static int refuse_line(const struct case_lines *lines, int status,
                        const char *id, const char *why)
 {
     lines->error->status = status;
-    (void)snprintf(lines->error->message, sizeof(lines->error->message),
-                   "%s:%u: '%.150s' %s", lines->name, lines->line, id, why);
+    snprintf(lines->error->message, sizeof(lines->error->message),
+             "%s:%u: '%.150s' %s", lines->name, lines->line, id, why);
     return status;
 }
 
@@ -273,7 +273,7 @@ static struct node *append(const char *name, uint32_t actions, const char *text,
         free(node);
         return NULL;
     }
-    (void)snprintf(node->script.name, sizeof(node->script.name), "%s", name);
+    snprintf(node->script.name, sizeof(node->script.name), "%s", name);
     node->script.actions = actions;
     node->script.text = copy;
     *last = node;
@@ -356,7 +356,7 @@ int case_script_add(const char *text, uint32_t actions,
 
     (void)SHA256((const unsigned char *)text, strlen(text), hash);
     for (size_t i = 0; i < 6; i++) {
-        (void)snprintf(name + 5 + 2 * i, 3, "%02x", hash[i]);
+        snprintf(name + 5 + 2 * i, 3, "%02x", hash[i]);
     }
     *out = case_script_find(name);
     if (*out) {
@@ -378,5 +378,5 @@ void case_play_script(struct run_case *c, const struct case_script *s)
     c->scenario = CASE_SCRIPT;
     c->steps = c->recorded_steps = s->actions;
     memset(c->script, 0, sizeof(c->script));
-    (void)snprintf(c->script, sizeof(c->script), "%s", s->name);
+    snprintf(c->script, sizeof(c->script), "%s", s->name);
 }

@@ -62,7 +62,7 @@ static void the_list_is_the_pinned_one(void **state)
     text = pinned_text(&list);
     assert_non_null(SHA256((unsigned char *)text, strlen(text), digest));
     for (size_t i = 0; i < sizeof(digest); i++) {
-        (void)sprintf(hex + 2 * i, "%02x", digest[i]);
+        sprintf(hex + 2 * i, "%02x", digest[i]);
     }
     if (list.n != manifest_count || strcmp(hex, manifest_sha256) != 0) {
         print_error("cases.txt has %u cases, SHA-256 %s\n", list.n, hex);
@@ -401,7 +401,7 @@ static void lists_are_read_strictly(void **state)
                          FSDP_ERR_INTERNAL);
         assert_null(list.c);
         assert_int_equal(error.status, FSDP_ERR_INTERNAL);
-        (void)snprintf(line, sizeof(line), "t:%u: ", bad[i].line);
+        snprintf(line, sizeof(line), "t:%u: ", bad[i].line);
         assert_memory_equal(error.message, line, strlen(line));
         assert_non_null(strstr(error.message, bad[i].why));
     }

@@ -21,7 +21,7 @@ int checkpoint_agree(const struct fsdp_env *env, const char *where, int status,
     struct fsdp_error *e = env->error;
 
     if (status != FSDP_OK) {
-        (void)snprintf(mine.why, sizeof(mine.why), "%s", why);
+        snprintf(mine.why, sizeof(mine.why), "%s", why);
     }
     FSDP_TRY(env->exchange(env->exchange_self, &mine, sizeof(mine), all));
     for (uint32_t r = 0; r < env->world; r++) {
@@ -31,9 +31,9 @@ int checkpoint_agree(const struct fsdp_env *env, const char *where, int status,
         if (e && e->status == FSDP_OK) {
             e->status = all[r].status;
             e->rank = (int32_t)env->rank;
-            (void)snprintf(e->where, sizeof(e->where), "%s", where);
-            (void)snprintf(e->message, sizeof(e->message), "rank %u: %s", r,
-                           all[r].why);
+            snprintf(e->where, sizeof(e->where), "%s", where);
+            snprintf(e->message, sizeof(e->message), "rank %u: %s", r,
+                     all[r].why);
         }
         return all[r].status;
     }

@@ -92,11 +92,10 @@ static int says(const char *what, uint64_t nth)
 {
     char told[160];
 
-    (void)snprintf(told, sizeof(told), "allocation %llu: %s; %.80s",
-                   (unsigned long long)nth, what, given->error->message);
+    snprintf(told, sizeof(told), "allocation %llu: %s; %.80s",
+             (unsigned long long)nth, what, given->error->message);
     given->error->status = FSDP_ERR_INTERNAL;
-    (void)snprintf(given->error->message, sizeof(given->error->message), "%s",
-                   told);
+    snprintf(given->error->message, sizeof(given->error->message), "%s", told);
     return FSDP_ERR_INTERNAL;
 }
 

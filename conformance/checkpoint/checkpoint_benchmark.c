@@ -311,7 +311,7 @@ static int run(struct bench *b, uint32_t times)
     double mib = (double)(TENSORS * b->each * sizeof(float)) / (1 << 20);
     bool good = true;
 
-    (void)snprintf(file, sizeof(file), "%.500s/plain", b->folder);
+    snprintf(file, sizeof(file), "%.500s/plain", b->folder);
     for (uint32_t i = 0; i < times; i++) { /* turn about: disks drift */
         for (uint32_t k = 0; k < WHATS; k++) {
             double mark;
@@ -350,8 +350,7 @@ int main(int argc, char **argv)
     b.folder = argc > 1 ? argv[1] : ".";
     b.directory = directory;
     b.ranks = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 1;
-    (void)snprintf(directory, sizeof(directory), "%.500s/checkpoints",
-                   b.folder);
+    snprintf(directory, sizeof(directory), "%.500s/checkpoints", b.folder);
     b.each = mib * (1 << 18) / TENSORS;
     b.data = malloc(TENSORS * b.each * sizeof(*b.data) + 1);
     if (!b.data || times == 0 || times > MAX_TIMES || mib == 0 ||
@@ -367,7 +366,7 @@ int main(int argc, char **argv)
     }
     for (uint32_t i = 0; i < TENSORS; i++) {
         char name[32];
-        (void)snprintf(name, sizeof(name), "tensor.%u", i);
+        snprintf(name, sizeof(name), "tensor.%u", i);
         if (checkpoint_table_add(&b.table, name, 1, &b.each, false, NULL) !=
             FSDP_OK) {
             return 1;

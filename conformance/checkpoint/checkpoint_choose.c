@@ -135,10 +135,10 @@ static int choose_newest(int parent, const char *directory, int *fd,
         checkpoint_place_name(&p, number);
         s = try_one(parent, p.final, fd, m, own);
         if (s == FSDP_OK) {
-            (void)snprintf(path, CHECKPOINT_PATH_BYTES, "%.900s/%s", directory,
-                           p.final);
-            (void)snprintf(reason + used, CHECKPOINT_PATH_BYTES - used,
-                           "%s is the newest complete one", p.final);
+            snprintf(path, CHECKPOINT_PATH_BYTES, "%.900s/%s", directory,
+                     p.final);
+            snprintf(reason + used, CHECKPOINT_PATH_BYTES - used,
+                     "%s is the newest complete one", p.final);
             return FSDP_OK;
         }
         if (used == 0) { /* what is wrong with the newest is what matters */
@@ -180,9 +180,9 @@ int checkpoint_choose(const char *directory, int *fd,
     if (faccessat(parent, CHECKPOINT_MANIFEST, F_OK, AT_SYMLINK_NOFOLLOW) ==
         0) {
         status = try_one(parent, ".", fd, m, why);
-        (void)snprintf(path, CHECKPOINT_PATH_BYTES, "%.1000s", directory);
-        (void)snprintf(reason, CHECKPOINT_PATH_BYTES,
-                       "the directory is a checkpoint itself");
+        snprintf(path, CHECKPOINT_PATH_BYTES, "%.1000s", directory);
+        snprintf(reason, CHECKPOINT_PATH_BYTES,
+                 "the directory is a checkpoint itself");
     } else {
         status = choose_newest(parent, directory, fd, m, path, reason, why);
     }

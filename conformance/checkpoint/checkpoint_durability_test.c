@@ -119,11 +119,11 @@ static void incomplete_is_passed_over(void **state)
         assert_int_equal(
             save(&r, directory, FSDP_SAVE_SHARDED, (float)i, &error), FSDP_OK);
     }
-    (void)snprintf(path, sizeof(path), "%s/checkpoint-000003/manifest.json",
-                   directory);
+    snprintf(path, sizeof(path), "%s/checkpoint-000003/manifest.json",
+             directory);
     assert_int_equal(unlink(path), 0);
-    (void)snprintf(path, sizeof(path),
-                   "%s/checkpoint-000002/state-00001.safetensors", directory);
+    snprintf(path, sizeof(path), "%s/checkpoint-000002/state-00001.safetensors",
+             directory);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(checkpoint_open(directory, &c, why), FSDP_OK);
     assert_int_equal(checkpoint_state_of(c).step, 1);
@@ -148,7 +148,7 @@ static void refused_places(void **state)
     assert_true(fd >= 0);
     (void)close(fd);
     make_rank(&r, ELEMENTS);
-    (void)snprintf(below, sizeof(below), "%s/below", file);
+    snprintf(below, sizeof(below), "%s/below", file);
     assert_int_equal(save(&r, file, FSDP_SAVE_SHARDED, 1.0f, &why),
                      FSDP_ERR_IO);
     assert_non_null(strstr(why.message, "directory"));

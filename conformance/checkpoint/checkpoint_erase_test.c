@@ -199,15 +199,14 @@ static void erases_older_ones(void **state)
             save(&r, directory, FSDP_SAVE_SHARDED, (float)i, &error), FSDP_OK);
     }
     for (uint32_t i = 2; i < 7; i += 2) { /* 2, 4 and 6 are not complete */
-        (void)snprintf(path, sizeof(path),
-                       "%s/checkpoint-%06u/state-00001.safetensors", directory,
-                       i);
+        snprintf(path, sizeof(path),
+                 "%s/checkpoint-%06u/state-00001.safetensors", directory, i);
         assert_int_equal(unlink(path), 0);
     }
     assert_int_equal(checkpoint_erase(directory, 0, why), FSDP_ERR_INVALID);
     assert_int_equal(checkpoint_erase(directory, 2, why), FSDP_OK);
     for (uint32_t i = 1; i < 7; i++) {
-        (void)snprintf(path, sizeof(path), "%s/checkpoint-%06u", directory, i);
+        snprintf(path, sizeof(path), "%s/checkpoint-%06u", directory, i);
         assert_int_equal(access(path, F_OK), i > 2 ? 0 : -1);
     }
     assert_true(load(&r, directory) == 5.0f);
@@ -245,8 +244,8 @@ static void erased_while_it_is_opened(void **state)
     (void)state;
     assert_non_null(mkdtemp(directory));
     make_rank(r, ELEMENTS);
-    (void)snprintf(other_saver.directory, sizeof(other_saver.directory), "%s",
-                   directory);
+    snprintf(other_saver.directory, sizeof(other_saver.directory), "%s",
+             directory);
     assert_int_equal(save(r, directory, FSDP_SAVE_SHARDED, 1.0f, &error),
                      FSDP_OK);
     fault.meanwhile = saves_and_erases;

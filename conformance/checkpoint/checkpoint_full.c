@@ -139,10 +139,10 @@ int checkpoint_full_plan(const struct checkpoint_table *table, uint64_t most,
     for (uint32_t which = 0; which < 2; which++) {
         for (uint32_t i = 0; status == FSDP_OK && i < n[which]; i++) {
             char *name = out->file[out->n].name;
-            (void)snprintf(name, CHECKPOINT_FILE_NAME_BYTES,
-                           n[which] == 1 ? "%s.safetensors"
-                                         : "%s-%05u-of-%05u.safetensors",
-                           stem[which], i + 1, n[which]);
+            snprintf(name, CHECKPOINT_FILE_NAME_BYTES,
+                     n[which] == 1 ? "%s.safetensors"
+                                   : "%s-%05u-of-%05u.safetensors",
+                     stem[which], i + 1, n[which]);
             status = plan_file(out, out->n, table, why);
             out->n++;
         }
@@ -221,7 +221,7 @@ int checkpoint_full_index(const struct checkpoint_full *f,
     int status;
 
     *wrote = false;
-    (void)snprintf(name, sizeof(name), "%s-", stem[which]);
+    snprintf(name, sizeof(name), "%s-", stem[which]);
     for (uint32_t i = 0; i < f->n; i++) {
         *wrote = *wrote || strncmp(f->file[i].name, name, strlen(name)) == 0;
     }
@@ -239,8 +239,7 @@ int checkpoint_full_index(const struct checkpoint_full *f,
     if (!text) {
         return checkpoint_no_memory(why);
     }
-    (void)snprintf(name, sizeof(name), "%s.safetensors.index.json",
-                   stem[which]);
+    snprintf(name, sizeof(name), "%s.safetensors.index.json", stem[which]);
     status = checkpoint_stream_open(&stream, directory, name, why);
     if (status == FSDP_OK) {
         status = checkpoint_stream_add(&stream, text, n + 1, why);

@@ -130,8 +130,8 @@ static void judge(struct fsdp_sharded *s, uint32_t stage)
         }
     }
     t->half++;
-    (void)snprintf(t->why, sizeof(t->why), "rank %u, %s: %s", given->rank,
-                   stages[stage], now ? "some of both" : message);
+    snprintf(t->why, sizeof(t->why), "rank %u, %s: %s", given->rank,
+             stages[stage], now ? "some of both" : message);
 }
 
 /* ---- A rank -------------------------------------------------------------- */

@@ -282,7 +282,7 @@ static int read_files(const json_t *all, struct checkpoint_manifest *out,
                       f->sha256)) {
             return malformed(why, "a file has not exactly bytes and sha256");
         }
-        (void)snprintf(f->name, sizeof(f->name), "%s", name);
+        snprintf(f->name, sizeof(f->name), "%s", name);
         out->n_files++;
     }
     qsort(out->file, out->n_files, sizeof(*out->file), compare_file);

@@ -121,10 +121,10 @@ static int make_directories(const char *directory, char *why)
 void checkpoint_place_name(struct checkpoint_place *p, uint64_t number)
 {
     p->number = number;
-    (void)snprintf(p->partial, sizeof(p->partial), CHECKPOINT_PARTIAL "%06llu",
-                   (unsigned long long)number);
-    (void)snprintf(p->final, sizeof(p->final), CHECKPOINT_PREFIX "%06llu",
-                   (unsigned long long)number);
+    snprintf(p->partial, sizeof(p->partial), CHECKPOINT_PARTIAL "%06llu",
+             (unsigned long long)number);
+    snprintf(p->final, sizeof(p->final), CHECKPOINT_PREFIX "%06llu",
+             (unsigned long long)number);
 }
 
 static int open_parent(struct checkpoint_place *p, const char *directory,

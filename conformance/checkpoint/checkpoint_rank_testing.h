@@ -153,7 +153,7 @@ static uint32_t all_are_whole(const char *directory)
         if (strncmp(e->d_name, "checkpoint-", 11) != 0) {
             continue;
         }
-        (void)snprintf(path, sizeof(path), "%s/%s", directory, e->d_name);
+        snprintf(path, sizeof(path), "%s/%s", directory, e->d_name);
         if (checkpoint_open(path, &c, why) != FSDP_OK ||
             checkpoint_verify(c, 0, 1, why) != FSDP_OK) {
             fail_msg("%s: %s", e->d_name, why);

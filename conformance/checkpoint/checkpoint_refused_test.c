@@ -94,7 +94,7 @@ static void path_of(const struct scene *s, const char *prefix,
     assert_non_null(d);
     while ((e = readdir(d))) {
         if (strncmp(e->d_name, prefix, strlen(prefix)) == 0) {
-            (void)snprintf(path, PATH_BYTES, "%s/%s", s->inner, e->d_name);
+            snprintf(path, PATH_BYTES, "%s/%s", s->inner, e->d_name);
         }
     }
     closedir(d);
@@ -113,8 +113,7 @@ static int set_up(void **state)
     *state = s;
     (void)strcpy(s->directory, "/tmp/checkpoint_refused_test.XXXXXX");
     assert_non_null(mkdtemp(s->directory));
-    (void)snprintf(s->inner, sizeof(s->inner), "%s/checkpoint-000001",
-                   s->directory);
+    snprintf(s->inner, sizeof(s->inner), "%s/checkpoint-000001", s->directory);
     testing.form = FSDP_SAVE_SHARDED;
     testing_write(&three, "odd", s->directory, &s->saved);
     fresh.engine = fsdp_ref_engine();
@@ -153,7 +152,7 @@ static void missing_rank_file(void **state)
     char away[PATH_BYTES];
 
     path_of(s, "shard-00002-model-00001", path);
-    (void)snprintf(away, sizeof(away), "%s/away", s->directory);
+    snprintf(away, sizeof(away), "%s/away", s->directory);
     assert_int_equal(rename(path, away), 0);
     refused(s, "shard-00002-model-00001");
     /* What is no file, and what leads out of the folder. */
@@ -201,7 +200,7 @@ static void every_file_with_a_turned_bit(void **state)
         char path[PATH_BYTES];
         struct stat about;
 
-        (void)snprintf(path, sizeof(path), "%s/%s", s->inner, e->d_name);
+        snprintf(path, sizeof(path), "%s/%s", s->inner, e->d_name);
         if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) {
             continue;
         }
@@ -349,7 +348,7 @@ static void no_directory(void **state)
     refused_as(s, "", "odd", FSDP_OPTIMIZER_ADAMW, "a directory was");
     assert_non_null(mkdtemp(empty));
     refused_as(s, empty, "odd", FSDP_OPTIMIZER_ADAMW, "there is no checkpoint");
-    (void)snprintf(path, sizeof(path), "%s/checkpoint-000007", empty);
+    snprintf(path, sizeof(path), "%s/checkpoint-000007", empty);
     (void)close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
     refused_as(s, empty, "odd", FSDP_OPTIMIZER_ADAMW, "checkpoint-000007");
     folder_erase(empty);

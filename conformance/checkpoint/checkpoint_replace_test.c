@@ -165,11 +165,11 @@ static void find_file(const struct scene *s)
     char pattern[128];
     glob_t found;
 
-    (void)snprintf(pattern, sizeof(pattern), "%s/*/shard-00002-model-00001*",
-                   s->directory);
+    snprintf(pattern, sizeof(pattern), "%s/*/shard-00002-model-00001*",
+             s->directory);
     assert_int_equal(glob(pattern, 0, NULL, &found), 0);
     assert_true(strlen(found.gl_pathv[0]) < sizeof(fault.file));
-    (void)snprintf(fault.file, sizeof(fault.file), "%s", found.gl_pathv[0]);
+    snprintf(fault.file, sizeof(fault.file), "%s", found.gl_pathv[0]);
     globfree(&found);
 }
 

@@ -131,9 +131,9 @@ static int prepare(struct checkpoint_saving *s,
     m->world = r->world;
     m->shards = r->shards;
     m->replicas = r->replicas;
-    (void)snprintf(m->form, sizeof(m->form), "%s", form[save->form]);
-    (void)snprintf(m->layout, sizeof(m->layout), "%s", r->layout);
-    (void)snprintf(m->optimizer, sizeof(m->optimizer), "%s", r->optimizer);
+    snprintf(m->form, sizeof(m->form), "%s", form[save->form]);
+    snprintf(m->layout, sizeof(m->layout), "%s", r->layout);
+    snprintf(m->optimizer, sizeof(m->optimizer), "%s", r->optimizer);
     FSDP_TRY(copy_wholes(s));
     if (what == 0 || (what & FSDP_SAVE_EXTRA) != 0) {
         FSDP_TRY(checkpoint_add_extras(s, save));

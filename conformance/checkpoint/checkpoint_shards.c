@@ -218,9 +218,8 @@ static int write_file(struct shards *x, uint32_t file, uint32_t shard,
     const struct safetensors_meta meta[] = {
         {CHECKPOINT_DCP_INFO, info}, {"DCP_VERSION", "1.0"}, {"format", "pt"}};
 
-    (void)snprintf(name, sizeof(name),
-                   "shard-%05u-model-%05u-of-%05u.safetensors", shard + 1,
-                   file + 1, x->files);
+    snprintf(name, sizeof(name), "shard-%05u-model-%05u-of-%05u.safetensors",
+             shard + 1, file + 1, x->files);
     if (!info) {
         status = checkpoint_no_memory(why);
     }

@@ -28,7 +28,7 @@ int checkpoint_add_extra(struct checkpoint_saving *s, uint32_t rank,
         free(x->data);
         return checkpoint_no_memory(s->why);
     }
-    (void)sprintf(x->name, "extra.%05u.%s", rank, name);
+    sprintf(x->name, "extra.%05u.%s", rank, name);
     if (bytes > 0) {
         memcpy(x->data, data, bytes);
     }
@@ -67,8 +67,7 @@ int checkpoint_add_own_steps(struct checkpoint_saving *s,
         if (!name) {
             return checkpoint_no_memory(s->why);
         }
-        (void)snprintf(name, room, CHECKPOINT_OWN_STEP "%s",
-                       r->own[i].parameter);
+        snprintf(name, room, CHECKPOINT_OWN_STEP "%s", r->own[i].parameter);
         s->own[s->n_own++] =
             (struct checkpoint_saved_steps){name, r->own[i].step};
     }
@@ -161,7 +160,7 @@ int checkpoint_write_state(struct checkpoint_saving *s)
     int status =
         t && (info || !shards) ? FSDP_OK : checkpoint_no_memory(s->why);
 
-    (void)snprintf(name, sizeof(name), "state-%05u.safetensors", s->rank + 1);
+    snprintf(name, sizeof(name), "state-%05u.safetensors", s->rank + 1);
     if (status == FSDP_OK) {
         status =
             safetensors_plan_make(&plan, t, n, meta, shards ? 3 : 1, &report);

@@ -163,7 +163,7 @@ int checkpoint_stream_close(struct checkpoint_stream *x, int status,
         status == FSDP_OK) {
         status = checkpoint_refuse(why, FSDP_ERR_INTERNAL, "SHA-256 failed");
     }
-    (void)snprintf(out->name, sizeof(out->name), "%s", x->name);
+    snprintf(out->name, sizeof(out->name), "%s", x->name);
     out->bytes = x->bytes;
     *x = (struct checkpoint_stream){.fd = -1};
     return status;
@@ -282,7 +282,7 @@ int checkpoint_hash_file(int directory, const char *name,
     if (fd < 0) {
         return status;
     }
-    (void)snprintf(out->name, sizeof(out->name), "%s", name);
+    snprintf(out->name, sizeof(out->name), "%s", name);
     out->bytes = (uint64_t)about.st_size;
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     status = hash_open(fd, out, why);
@@ -301,7 +301,7 @@ void checkpoint_hex(const unsigned char sha[CHECKPOINT_SHA_BYTES],
                     char hex[2 * CHECKPOINT_SHA_BYTES + 1])
 {
     for (uint32_t i = 0; i < CHECKPOINT_SHA_BYTES; i++) {
-        (void)snprintf(hex + (size_t)2 * i, 3, "%02x", sha[i]);
+        snprintf(hex + (size_t)2 * i, 3, "%02x", sha[i]);
     }
 }
 

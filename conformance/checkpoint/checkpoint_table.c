@@ -16,7 +16,7 @@ int checkpoint_refuse(char *why, int status, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(why, CHECKPOINT_WHY_BYTES, format, arguments);
+    vsnprintf(why, CHECKPOINT_WHY_BYTES, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -166,8 +166,8 @@ void checkpoint_unit_name(const struct fsdp_model *model,
             h = (h ^ FSDP_FROZEN) * prime;
         }
     }
-    (void)snprintf(name, CHECKPOINT_UNIT_NAME_BYTES, "%sunit.%05u.%016llx.%u",
-                   k ? "optim." : "", u, (unsigned long long)h, k);
+    snprintf(name, CHECKPOINT_UNIT_NAME_BYTES, "%sunit.%05u.%016llx.%u",
+             k ? "optim." : "", u, (unsigned long long)h, k);
 }
 
 int checkpoint_compare_names(const void *a, const void *b)
@@ -255,8 +255,8 @@ static int add_parameter(const struct fsdp_model *model,
 
     for (uint32_t k = 0; status == FSDP_OK && k < checkpoint_states(optimizer);
          k++) {
-        (void)snprintf(name, room, "optim.state.%s.%s",
-                       model->parameter_name[p], state[k]);
+        snprintf(name, room, "optim.state.%s.%s", model->parameter_name[p],
+                 state[k]);
         status = add_entry(model, p, own ? name : NULL, frozen || ignored, true,
                            out);
     }

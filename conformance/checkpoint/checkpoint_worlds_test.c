@@ -242,8 +242,8 @@ static void stored_samples(void **state)
         struct shown loaded;
         struct fsdp_error why;
 
-        (void)snprintf(stored, sizeof(stored), "%s/checkpoints/%s",
-                       FIXTURES_DIR, samples[i]);
+        snprintf(stored, sizeof(stored), "%s/checkpoints/%s", FIXTURES_DIR,
+                 samples[i]);
         assert_non_null(mkdtemp(directory));
         write_sample(i, directory, &saved);
         if (checkpoint_files_equal(directory, stored) != FSDP_OK) {
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
         for (uint32_t i = 0; i < 2; i++) {
             char path[1024];
             struct shown shown;
-            (void)snprintf(path, sizeof(path), "%s/%s", argv[1], samples[i]);
+            snprintf(path, sizeof(path), "%s/%s", argv[1], samples[i]);
             write_sample(i, path, &shown);
             shown_release(&shown);
         }

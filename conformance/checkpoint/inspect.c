@@ -14,14 +14,14 @@
 
 int inspect_refuse(char *why, int status, const char *path, const char *what)
 {
-    (void)snprintf(why, INSPECT_WHY_BYTES, "%.600s: %.700s", path, what);
+    snprintf(why, INSPECT_WHY_BYTES, "%.600s: %.700s", path, what);
     return status;
 }
 
 static void hex_of(const unsigned char *sha, char hex[65])
 {
     for (uint32_t i = 0; i < 32; i++) {
-        (void)snprintf(hex + (size_t)2 * i, 3, "%02x", sha[i]);
+        snprintf(hex + (size_t)2 * i, 3, "%02x", sha[i]);
     }
 }
 

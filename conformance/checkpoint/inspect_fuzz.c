@@ -34,7 +34,7 @@ static void write_file(const char *name, const char *header, size_t bytes)
     for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) {
         length[i] = (unsigned char)((uint64_t)bytes >> (8 * i) & 0xff);
     }
-    (void)snprintf(path, sizeof(path), "%s/%s", where, name);
+    snprintf(path, sizeof(path), "%s/%s", where, name);
     f = fopen(path, "wb");
     require(f != NULL);
     require(fwrite(length, 1, sizeof(length), f) == sizeof(length));
@@ -50,7 +50,7 @@ static void clean_up(void)
     char path[WHERE_BYTES + 64];
 
     for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", where, name[i]);
+        snprintf(path, sizeof(path), "%s/%s", where, name[i]);
         (void)unlink(path);
     }
     (void)rmdir(where);
@@ -66,7 +66,7 @@ static void make_folder(void)
     static const char b[] = "{\"c\":{\"dtype\":\"F32\",\"shape\":[],"
                             "\"data_offsets\":[0,4]}}";
 
-    (void)snprintf(where, sizeof(where), "/tmp/inspect-fuzz-XXXXXX");
+    snprintf(where, sizeof(where), "/tmp/inspect-fuzz-XXXXXX");
     require(mkdtemp(where) != NULL);
     require(atexit(clean_up) == 0);
     write_file("a.safetensors", a, sizeof(a) - 1);

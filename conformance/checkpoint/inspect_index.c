@@ -51,9 +51,9 @@ static int find_indexed(const char *directory, const char *file,
     {
         if (strcmp(json_string_value(v), file) == 0 &&
             !safetensors_find(f, name)) {
-            (void)snprintf(what, sizeof(what),
-                           "%.200s is not in %.200s, where the index has it",
-                           name, file);
+            snprintf(what, sizeof(what),
+                     "%.200s is not in %.200s, where the index has it", name,
+                     file);
             return refuse_index(why, directory, what);
         }
     }
@@ -69,10 +69,10 @@ static int add_indexed(const char *directory, const char *file,
     int status;
 
     if (strchr(file, '/') || file[0] == '.' || file[0] == '\0') {
-        (void)snprintf(path, sizeof(path),
-                       "%.200s is no plain file name: it leads out of the "
-                       "folder",
-                       file);
+        snprintf(path, sizeof(path),
+                 "%.200s is no plain file name: it leads out of the "
+                 "folder",
+                 file);
         return refuse_index(why, directory, path);
     }
     if (!path_of(directory, file, path)) {

@@ -103,7 +103,7 @@ int safetensors_refuse(const struct safetensors_report *report, int status,
     used = snprintf(why, room, "%s: ", report->path);
     if (used >= 0 && (size_t)used < room) {
         va_start(arguments, format);
-        (void)vsnprintf(why + used, room - (size_t)used, format, arguments);
+        vsnprintf(why + used, room - (size_t)used, format, arguments);
         va_end(arguments);
     }
     /*

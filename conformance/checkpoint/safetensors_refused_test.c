@@ -258,7 +258,7 @@ static void check_fixture(const struct refused *c)
     unsigned char *const p = make_file(c, &bytes);
     FILE *stream;
 
-    (void)snprintf(path, sizeof(path), REFUSED_DIR "/%s.safetensors", c->name);
+    snprintf(path, sizeof(path), REFUSED_DIR "/%s.safetensors", c->name);
     print_message("%s\n", path);
     stream = fopen(path, "rb");
     assert_non_null(stream);

@@ -36,9 +36,9 @@ static inline int make_scratch(void **state)
         free(s);
         return -1;
     }
-    (void)snprintf(s->path, sizeof(s->path), "%s/a", s->directory);
-    (void)snprintf(s->other, sizeof(s->other), "%s/b", s->directory);
-    (void)snprintf(s->partial, sizeof(s->partial), "%s.partial", s->path);
+    snprintf(s->path, sizeof(s->path), "%s/a", s->directory);
+    snprintf(s->other, sizeof(s->other), "%s/b", s->directory);
+    snprintf(s->partial, sizeof(s->partial), "%s.partial", s->path);
     *state = s;
     return 0;
 }

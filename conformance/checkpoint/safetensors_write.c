@@ -159,7 +159,7 @@ int safetensors_write(const char *path, const struct safetensors_tensor *t,
         status = safetensors_refuse(&report, FSDP_ERR_NOMEM, "out of memory");
         goto out;
     }
-    (void)snprintf(partial, room, "%s" PARTIAL, path);
+    snprintf(partial, room, "%s" PARTIAL, path);
     status = write_partial(&report, partial, &plan, sync);
     if (status == FSDP_OK && sync) {
         status = sync_directory(&report, partial);

@@ -190,7 +190,7 @@ static void refusals_of_the_system_are_io_errors(void **state)
     assert_int_equal(safetensors_open(s->path, &file, why, sizeof(why)),
                      FSDP_ERR_IO);
     assert_non_null(strstr(why, "not a regular file"));
-    (void)snprintf(inside, sizeof(inside), "%s/missing/a", s->directory);
+    snprintf(inside, sizeof(inside), "%s/missing/a", s->directory);
     assert_int_equal(
         safetensors_write(inside, tensors, 1, NULL, 0, true, why, sizeof(why)),
         FSDP_ERR_IO);
@@ -199,7 +199,7 @@ static void refusals_of_the_system_are_io_errors(void **state)
                                        why, sizeof(why)),
                      FSDP_ERR_IO);
     assert_non_null(strstr(why, "cannot rename"));
-    (void)snprintf(inside, sizeof(inside), "%s.partial", s->directory);
+    snprintf(inside, sizeof(inside), "%s.partial", s->directory);
     assert_int_equal(access(inside, F_OK), -1);
 }
 

@@ -63,7 +63,7 @@ static int check_all(const char *folder, const struct arguments *a,
     if (status == FSDP_OK) {
         char golden[sizeof(made.path) + 16];
 
-        (void)snprintf(golden, sizeof(golden), "%s/golden", made.path);
+        snprintf(golden, sizeof(golden), "%s/golden", made.path);
         status = write_all(golden, a, error);
         if (status == FSDP_OK) {
             status = fixtures_manifest_same(folder, golden, error);

@@ -92,7 +92,7 @@ static int print(const struct summary *s, const struct report_kept *kept)
     bool first = true;
     int status = FSDP_OK;
 
-    (void)fputs(s->form == FORM_CODE_QUALITY ? "[" : "", stdout);
+    fputs(s->form == FORM_CODE_QUALITY ? "[" : "", stdout);
     for (uint32_t i = 0; i < kept->n && status == FSDP_OK; i++) {
         const struct judge_result *r = &kept->part[i].result;
         const struct report_meta *meta = &kept->part[i].meta;
@@ -109,7 +109,7 @@ static int print(const struct summary *s, const struct report_kept *kept)
             break;
         }
     }
-    (void)fputs(s->form == FORM_CODE_QUALITY ? "\n]\n" : "", stdout);
+    fputs(s->form == FORM_CODE_QUALITY ? "\n]\n" : "", stdout);
     if (status != FSDP_OK) {
         fprintf(stderr, "fsdp-cts summary: %s\n", fsdp_status_text(status));
         return EXIT_INCOMPLETE;

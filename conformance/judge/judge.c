@@ -29,15 +29,15 @@ static int abandon(struct judge *j, const struct judge_view *v, uint32_t q,
 
     if (!j->out->abandoned) {
         j->out->abandoned = true;
-        (void)snprintf(j->out->reason, sizeof(j->out->reason),
-                       "the check of %s %s (%.100s)",
-                       j->out->requirement[q]->id, what, v->summary->id);
+        snprintf(j->out->reason, sizeof(j->out->reason),
+                 "the check of %s %s (%.100s)", j->out->requirement[q]->id,
+                 what, v->summary->id);
     }
     f.form = FINDING_MISSING;
-    (void)snprintf(f.note, sizeof(f.note),
-                   "this check %s, made of this one: whether it holds here "
-                   "cannot be told",
-                   what);
+    snprintf(f.note, sizeof(f.note),
+             "this check %s, made of this one: whether it holds here "
+             "cannot be told",
+             what);
     free(item->detail);
     item->outcome = JUDGE_INCOMPLETE;
     return judge_keep(v, &f, item);

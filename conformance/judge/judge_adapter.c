@@ -190,40 +190,40 @@ judge_adapter_claims(const struct run_case *c,
     const uint32_t n_of_graph = case_graph_claims(c, of_graph);
     uint32_t n = 0;
 
-    (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "workload-%.16s", c->workload);
-    (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "wrap-%.16s",
-                   wrap ? wrap : "unknown");
+    snprintf(list[n++], JUDGE_CLAIM_BYTES, "workload-%.16s", c->workload);
+    snprintf(list[n++], JUDGE_CLAIM_BYTES, "wrap-%.16s",
+             wrap ? wrap : "unknown");
     for (uint32_t i = 0; i < n_of_graph; i++) {
-        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "%s", of_graph[i]);
+        snprintf(list[n++], JUDGE_CLAIM_BYTES, "%s", of_graph[i]);
     }
     if (reshards_root(c)) {
-        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "reshard-root");
+        snprintf(list[n++], JUDGE_CLAIM_BYTES, "reshard-root");
     }
     if (c->divide_factor != 0.0f) {
-        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "divide-factor");
+        snprintf(list[n++], JUDGE_CLAIM_BYTES, "divide-factor");
     }
     if (c->precision != CASE_F32) {
         const char *precision = case_precision_name(c->precision);
 
-        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "precision-%.16s",
-                       precision ? precision : "unknown");
+        snprintf(list[n++], JUDGE_CLAIM_BYTES, "precision-%.16s",
+                 precision ? precision : "unknown");
     }
     if (c->scenario == CASE_AGAIN || script_says(c, "\nagain") ||
         script_says(c, "\nanew")) {
-        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "again");
+        snprintf(list[n++], JUDGE_CLAIM_BYTES, "again");
     }
     if (case_is_script(c)) {
-        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "scripts");
+        snprintf(list[n++], JUDGE_CLAIM_BYTES, "scripts");
     }
     if (c->precision != CASE_F32 && summons(c)) {
-        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "unshard-f32");
+        snprintf(list[n++], JUDGE_CLAIM_BYTES, "unshard-f32");
     }
     if (script_says(c, " at ") || script_says(c, " left-open ")) {
-        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "in-pass");
+        snprintf(list[n++], JUDGE_CLAIM_BYTES, "in-pass");
     }
     if (c->scenario == CASE_MISUSE || c->scenario == CASE_CLIP ||
         !case_trains(c) || script_says(c, "! ") || script_says(c, "\nclip ")) {
-        (void)snprintf(list[n++], JUDGE_CLAIM_BYTES, "answers");
+        snprintf(list[n++], JUDGE_CLAIM_BYTES, "answers");
     }
     return n;
 }

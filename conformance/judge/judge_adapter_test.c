@@ -110,9 +110,9 @@ static void bits_are_claimed_or_bounded(void **state)
 
     x->r.claim = calloc(2, sizeof(*x->r.claim));
     assert_non_null(x->r.claim);
-    (void)snprintf(x->r.world, sizeof(x->r.world), JUDGE_ADAPTER_WORLD);
+    snprintf(x->r.world, sizeof(x->r.world), JUDGE_ADAPTER_WORLD);
     x->r.n_claims = 1;
-    (void)snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "fold-any");
+    snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "fold-any");
     judge_adapter_expect(&x->r, &x->e);
     assert_int_equal(x->e.profile, EXPECT_OWN);
     assert_true(x->e.any_fold);
@@ -123,14 +123,14 @@ static void bits_are_claimed_or_bounded(void **state)
     assert_false(judge_profile_asks(&bound, &x->e));
     /* A declared order is held to. */
     x->r.n_claims = 2;
-    (void)snprintf(x->r.claim[1], sizeof(x->r.claim[1]), "fold-rank");
+    snprintf(x->r.claim[1], sizeof(x->r.claim[1]), "fold-rank");
     judge_adapter_expect(&x->r, &x->e);
     assert_false(x->e.any_fold);
-    (void)snprintf(x->r.claim[1], sizeof(x->r.claim[1]), "f32-fma");
+    snprintf(x->r.claim[1], sizeof(x->r.claim[1]), "f32-fma");
     judge_adapter_expect(&x->r, &x->e);
     assert_int_equal(x->e.profile, EXPECT_F32_FMA);
     /* An engine in the suite's process has the suite's arithmetic. */
-    (void)snprintf(x->r.world, sizeof(x->r.world), "local");
+    snprintf(x->r.world, sizeof(x->r.world), "local");
     x->r.n_claims = 1;
     judge_adapter_expect(&x->r, &x->e);
     assert_int_equal(x->e.profile, EXPECT_F32_FMA);
@@ -166,10 +166,10 @@ static void memory_is_as_it_is_claimed(void **state)
     x->r.claim = calloc(1, sizeof(*x->r.claim));
     assert_non_null(x->r.claim);
     x->r.n_claims = 1;
-    (void)snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "late-states");
+    snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "late-states");
     judge_adapter_expect(&x->r, &x->e);
     assert_false(x->e.late_states); /* no adapter */
-    (void)snprintf(x->r.world, sizeof(x->r.world), JUDGE_ADAPTER_WORLD);
+    snprintf(x->r.world, sizeof(x->r.world), JUDGE_ADAPTER_WORLD);
     judge_adapter_expect(&x->r, &x->e);
     assert_true(x->e.late_states);
 
@@ -198,17 +198,17 @@ static void activations_are_rounded_as_claimed(void **state)
     x->r.n_claims = 1;
     x->r.c.precision = CASE_BF16;
     for (uint32_t i = 0; i < 2; i++) {
-        (void)snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "%s", claim[i]);
-        (void)snprintf(x->r.world, sizeof(x->r.world), "local");
+        snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "%s", claim[i]);
+        snprintf(x->r.world, sizeof(x->r.world), "local");
         assert_false(judge_rounds_otherwise(&curve, &x->r)); /* no adapter */
-        (void)snprintf(x->r.world, sizeof(x->r.world), JUDGE_ADAPTER_WORLD);
+        snprintf(x->r.world, sizeof(x->r.world), JUDGE_ADAPTER_WORLD);
         assert_true(judge_rounds_otherwise(&curve, &x->r));
         assert_false(judge_rounds_otherwise(&fold, &x->r));
     }
     x->r.c.precision = CASE_F32;
     assert_false(judge_rounds_otherwise(&curve, &x->r));
     x->r.c.precision = CASE_BF16;
-    (void)snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "dtypes");
+    snprintf(x->r.claim[0], sizeof(x->r.claim[0]), "dtypes");
     assert_false(judge_rounds_otherwise(&curve, &x->r));
 }
 

@@ -16,8 +16,8 @@ static void settle(struct judge_view *v, uint32_t outcome, const char *what,
                    const char *why)
 {
     v->summary->outcome = outcome;
-    (void)snprintf(v->summary->reason, sizeof(v->summary->reason), "%s%s%s",
-                   what, why[0] != '\0' ? ": " : "", why);
+    snprintf(v->summary->reason, sizeof(v->summary->reason), "%s%s%s", what,
+             why[0] != '\0' ? ": " : "", why);
 }
 
 static bool is_adapter(const struct judge_result *r)
@@ -302,12 +302,12 @@ static void name_places(const struct judge_view *v, struct judge_detail *d)
         unit = expect_unit_name(&v->expect, (uint32_t)d->finding.unit);
     }
     if (unit) {
-        (void)snprintf(d->unit, sizeof(d->unit), "%s", unit);
+        snprintf(d->unit, sizeof(d->unit), "%s", unit);
     }
     if (d->finding.parameter >= 0 &&
         d->finding.parameter < (int64_t)model->n_parameters) {
-        (void)snprintf(d->parameter, sizeof(d->parameter), "%s",
-                       model->parameter_name[d->finding.parameter]);
+        snprintf(d->parameter, sizeof(d->parameter), "%s",
+                 model->parameter_name[d->finding.parameter]);
     }
 }
 

@@ -177,7 +177,7 @@ static void name_units(const struct expect *e, struct judge_figures *f)
         const char *name = expect_unit_name(e, u);
 
         if (name) {
-            (void)snprintf(f->unit[u], sizeof(f->unit[u]), "%s", name);
+            snprintf(f->unit[u], sizeof(f->unit[u]), "%s", name);
         }
     }
 }

@@ -138,7 +138,7 @@ static bool is_there(const char *folder, const char *name)
 {
     char path[STORE_PATH_BYTES + 16];
 
-    (void)snprintf(path, sizeof(path), "%s/%s/case.json", folder, name);
+    snprintf(path, sizeof(path), "%s/%s/case.json", folder, name);
     return access(path, F_OK) == 0 || errno != ENOENT;
 }
 
@@ -152,8 +152,8 @@ static struct entry *load_entry(const char *folder, const char *name)
     if (!entry) {
         return NULL;
     }
-    (void)snprintf(entry->name, sizeof(entry->name), "%s", name);
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(entry->name, sizeof(entry->name), "%s", name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
     status = record_read(path, &entry->record, &entry->error);
     if (status == FSDP_ERR_IO && !is_there(folder, name)) {
         entry_release(entry);
@@ -204,7 +204,7 @@ const struct record *judge_store_baseline(void *context, const char *key,
 {
     char name[STORE_NAME_BYTES];
 
-    (void)snprintf(name, sizeof(name), "baseline/%s", key);
+    snprintf(name, sizeof(name), "baseline/%s", key);
     return find(context, true, name, error);
 }
 

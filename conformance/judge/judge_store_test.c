@@ -30,7 +30,7 @@ static void write_record(const struct folder *f, const char *name,
     struct fsdp_error error = {0};
     char path[512];
 
-    (void)snprintf(path, sizeof(path), "%s/%s", f->path, name);
+    snprintf(path, sizeof(path), "%s/%s", f->path, name);
     assert_int_equal(record_write_case(path, r, &error), FSDP_OK);
     for (uint32_t k = 0; k < r->n_ranks; k++) {
         assert_int_equal(record_write_rank(path, k, &r->rank[k], &error),
@@ -78,7 +78,7 @@ static int set_up(void **state)
     if (!mkdtemp(f.path)) {
         return -1;
     }
-    (void)snprintf(path, sizeof(path), "%s/baseline", f.path);
+    snprintf(path, sizeof(path), "%s/baseline", f.path);
     if (mkdir(path, 0777) != 0) {
         return -1;
     }
@@ -99,7 +99,7 @@ static int tear_down(void **state)
 
     judge_store_close(f->store);
     testing_run_release(&f->run);
-    (void)snprintf(command, sizeof(command), "rm -r -- '%s'", f->path);
+    snprintf(command, sizeof(command), "rm -r -- '%s'", f->path);
     return system(command); /* the test's own folder. NOLINT(cert-env33-c) */
 }
 
@@ -114,7 +114,7 @@ static void what_is_there_is_found(void **state)
     assert_null(judge_store_record(f->store, f->id, &error));
     assert_int_equal(error.status, FSDP_OK); /* absent is no failure */
     write_record(f, f->id, &f->run.record[0]);
-    (void)snprintf(name, sizeof(name), "baseline/%s", f->key);
+    snprintf(name, sizeof(name), "baseline/%s", f->key);
     write_record(f, name, &f->run.baseline);
     r = judge_store_record(f->store, f->id, &error);
     baseline = judge_store_baseline(f->store, f->key, &error);
@@ -135,7 +135,7 @@ static void what_is_malformed_is_told(void **state)
     FILE *file = NULL;
 
     write_record(f, f->id, &f->run.record[0]);
-    (void)snprintf(path, sizeof(path), "%s/%s/rank-1.json", f->path, f->id);
+    snprintf(path, sizeof(path), "%s/%s/rank-1.json", f->path, f->id);
     file = fopen(path, "wb");
     assert_non_null(file);
     assert_true(fputs("{", file) >= 0);
@@ -158,11 +158,10 @@ static void what_cannot_be_opened_is_told(void **state)
     char path[512];
 
     for (uint32_t i = 0; i < TESTING_CASES; i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", f->path,
-                       f->run.record[i].id);
+        snprintf(path, sizeof(path), "%s/%s", f->path, f->run.record[i].id);
         assert_int_equal(mkdir(path, 0777), 0);
-        (void)snprintf(path, sizeof(path), "%s/%s/case.json", f->path,
-                       f->run.record[i].id);
+        snprintf(path, sizeof(path), "%s/%s/case.json", f->path,
+                 f->run.record[i].id);
         assert_int_equal(symlink("case.json", path), 0);
     }
     assert_null(judge_store_record(f->store, f->id, &error));
@@ -187,7 +186,7 @@ static void a_folder_is_judged(void **state)
     for (uint32_t i = 0; i < TESTING_CASES; i++) {
         write_record(f, f->run.record[i].id, &f->run.record[i]);
         case_baseline_key(&f->run.c[i], f->key);
-        (void)snprintf(name, sizeof(name), "baseline/%s", f->key);
+        snprintf(name, sizeof(name), "baseline/%s", f->key);
         write_record(f, name, &f->run.baseline);
     }
     f->run.in.record = judge_store_record;

@@ -163,8 +163,8 @@ static void what_was_not_looked_at_does_not_apply(void **state)
     peak.looked_at = is_isolated;
     table[TESTING_PEAK] = &peak;
     run->in.requirements = table;
-    (void)snprintf(run->record[0].isolation, sizeof(run->record[0].isolation),
-                   "limits");
+    snprintf(run->record[0].isolation, sizeof(run->record[0].isolation),
+             "limits");
     r = testing_judged(run);
     testing_check_item(&r, 0, TESTING_PEAK, JUDGE_PASS, JUDGE_NONE);
     testing_check_item(&r, 1, TESTING_PEAK, JUDGE_NOT_APPLICABLE, JUDGE_NONE);
@@ -284,15 +284,12 @@ static void records_of_others_do_not_count(void **state)
     testing_check_item(&r, 1, TESTING_SURVIVES, JUDGE_INCOMPLETE, JUDGE_NONE);
     judge_release(&r);
     run->record[1].c.ranks = 2;
-    (void)snprintf(run->record[1].engine, sizeof(run->record[1].engine),
-                   "other");
+    snprintf(run->record[1].engine, sizeof(run->record[1].engine), "other");
     r = testing_judged(run);
     testing_check_item(&r, 1, TESTING_SURVIVES, JUDGE_INCOMPLETE, JUDGE_NONE);
     judge_release(&r);
-    (void)snprintf(run->record[1].engine, sizeof(run->record[1].engine),
-                   "made-up");
-    (void)snprintf(run->record[1].claim[5], sizeof(run->record[1].claim[5]),
-                   "clip");
+    snprintf(run->record[1].engine, sizeof(run->record[1].engine), "made-up");
+    snprintf(run->record[1].claim[5], sizeof(run->record[1].claim[5]), "clip");
     r = testing_judged(run);
     testing_check_item(&r, 1, TESTING_SURVIVES, JUDGE_INCOMPLETE, JUDGE_NONE);
     assert_int_equal(r.verdict, JUDGE_UNDECIDED);
@@ -359,8 +356,7 @@ static void a_record_of_another_kind_of_world_is_none(void **state)
     struct judge_result r;
 
     /* An adapter's records are judged otherwise, so all or none are. */
-    (void)snprintf(run->record[1].world, sizeof(run->record[1].world),
-                   "adapter");
+    snprintf(run->record[1].world, sizeof(run->record[1].world), "adapter");
     r = testing_judged(run);
     testing_check_item(&r, 1, TESTING_SURVIVES, JUDGE_INCOMPLETE, JUDGE_NONE);
     assert_int_equal(r.verdict, JUDGE_UNDECIDED);
@@ -375,9 +371,8 @@ static void ranks_of_every_record_are_isolated(void **state)
 
     for (int said = 0; said < 4; said++) {
         for (int k = 0; k < 2; k++) {
-            (void)snprintf(run->record[k].isolation,
-                           sizeof(run->record[k].isolation), "%s",
-                           said >> k & 1 ? "limits" : "");
+            snprintf(run->record[k].isolation, sizeof(run->record[k].isolation),
+                     "%s", said >> k & 1 ? "limits" : "");
         }
         r = testing_judged(run);
         assert_string_equal(r.isolation, said == 3 ? "limits" : "");
@@ -393,8 +388,8 @@ static void the_core_must_be_claimed(void **state)
     for (uint32_t i = 0; i < TESTING_CASES; i++) {
         run->c[i].strategy = CASE_SHARD_GRAD_OP;
         run->record[i].c.strategy = CASE_SHARD_GRAD_OP;
-        (void)snprintf(run->record[i].claim[1], sizeof(run->record[i].claim[1]),
-                       "clip"); /* not full-shard */
+        snprintf(run->record[i].claim[1], sizeof(run->record[i].claim[1]),
+                 "clip"); /* not full-shard */
     }
     run->c[1].scenario = run->record[1].c.scenario = CASE_MISUSE;
     r = testing_judged(run);

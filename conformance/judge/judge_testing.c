@@ -31,7 +31,7 @@ static bool all_returned(const struct expect *e, const struct record *r,
     for (uint32_t k = 0; k < r->n_ranks; k++) {
         if (r->rank[k].end != WORLD_RETURNED) {
             f->rank = (int64_t)k;
-            (void)snprintf(f->note, sizeof(f->note), "did not return");
+            snprintf(f->note, sizeof(f->note), "did not return");
             return false;
         }
     }
@@ -62,8 +62,8 @@ static bool loss_is_one(const struct record *r, uint32_t step,
             f->element = x == TESTING_BEYOND ? 1024 : 700;
             memcpy(&f->got, &x, sizeof(x));
             memcpy(&f->want, &one, sizeof(one));
-            (void)snprintf(f->note, sizeof(f->note),
-                           "<loss> & \"bits\" \x1b[31m differ");
+            snprintf(f->note, sizeof(f->note),
+                     "<loss> & \"bits\" \x1b[31m differ");
             return false;
         }
     }
@@ -91,7 +91,7 @@ static bool all_finite(const struct expect *e, const struct record *r,
     for (uint32_t k = 0; k < r->n_ranks; k++) {
         for (uint32_t i = 0; i < r->rank[k].n_losses; i++) {
             if (!(fabsf(r->rank[k].loss[i]) < INFINITY)) {
-                (void)snprintf(f->note, sizeof(f->note), "not finite");
+                snprintf(f->note, sizeof(f->note), "not finite");
                 return false;
             }
         }
@@ -207,7 +207,7 @@ static int describe(void *context, const struct run_case *c,
 
     (void)c;
     if (run->no_model) {
-        (void)snprintf(error->message, sizeof(error->message), "no such size");
+        snprintf(error->message, sizeof(error->message), "no such size");
         return FSDP_ERR_INVALID;
     }
     out->model = &run->model.model;
@@ -235,8 +235,8 @@ static const struct record *find(void *context, const char *id,
         }
         if (run->malformed[i]) {
             error->status = FSDP_ERR_FORMAT;
-            (void)snprintf(error->message, sizeof(error->message),
-                           "rank-1.json: no losses");
+            snprintf(error->message, sizeof(error->message),
+                     "rank-1.json: no losses");
             return NULL;
         }
         return &run->record[i];
@@ -279,7 +279,7 @@ static void fill(struct record *r, const struct run_case *c)
         abort();
     }
     memcpy(r->claim, claims, sizeof(claims));
-    (void)snprintf(r->engine, sizeof(r->engine), "made-up");
+    snprintf(r->engine, sizeof(r->engine), "made-up");
     for (uint32_t k = 0; k < c->ranks; k++) {
         struct record_rank *rank = &r->rank[k];
 

@@ -25,7 +25,7 @@ static void append(char *text, size_t bytes, const char *format, ...)
     va_list list;
 
     va_start(list, format);
-    (void)vsnprintf(text + used, bytes - used, format, list);
+    vsnprintf(text + used, bytes - used, format, list);
     va_end(list);
 }
 
@@ -141,7 +141,7 @@ void judge_ends(struct judge_view *v)
             }
         }
     }
-    (void)snprintf(v->ended_note, sizeof(v->ended_note), "%.319s", text);
+    snprintf(v->ended_note, sizeof(v->ended_note), "%.319s", text);
 }
 
 /* ---- What a record lacks ------------------------------------------------- */
@@ -198,8 +198,8 @@ bool judge_is_unasked(struct judge_result *out, const struct requirement *q,
         return false;
     }
     if (!strstr(names, q->id)) {
-        (void)snprintf(names + n, sizeof(out->sampled.unasked) - n, "%s%s",
-                       n > 0 ? " " : "", q->id);
+        snprintf(names + n, sizeof(out->sampled.unasked) - n, "%s%s",
+                 n > 0 ? " " : "", q->id);
     }
     return true;
 }
@@ -326,22 +326,22 @@ static void say_selection(struct judge_result *r)
         reported += r->reported[q] ? 1 : 0;
     }
     if (r->sampled.of > 0) {
-        (void)snprintf(sampled, sizeof(sampled),
-                       ", whole parameters of %u of %u ranks", r->sampled.ranks,
-                       r->sampled.of);
+        snprintf(sampled, sizeof(sampled),
+                 ", whole parameters of %u of %u ranks", r->sampled.ranks,
+                 r->sampled.of);
     }
     if (r->foreign) {
-        (void)snprintf(r->reason, sizeof(r->reason),
-                       "%u cases that are not the manifest's%s%s", r->selected,
-                       sampled, passed);
+        snprintf(r->reason, sizeof(r->reason),
+                 "%u cases that are not the manifest's%s%s", r->selected,
+                 sampled, passed);
     } else if (r->selected != r->manifest || reported == r->n_requirements) {
-        (void)snprintf(r->reason, sizeof(r->reason),
-                       "a selection of %u of %u cases%s%s", r->selected,
-                       r->manifest, sampled, passed);
+        snprintf(r->reason, sizeof(r->reason),
+                 "a selection of %u of %u cases%s%s", r->selected, r->manifest,
+                 sampled, passed);
     } else {
-        (void)snprintf(r->reason, sizeof(r->reason),
-                       "a selection of %u of %u requirements%s%s", reported,
-                       r->n_requirements, sampled, passed);
+        snprintf(r->reason, sizeof(r->reason),
+                 "a selection of %u of %u requirements%s%s", reported,
+                 r->n_requirements, sampled, passed);
     }
 }
 
@@ -350,12 +350,10 @@ static void say_stopped(struct judge_result *r)
     char more[48] = "";
 
     if (r->not_judged > 0) {
-        (void)snprintf(more, sizeof(more), ", %u were not judged",
-                       r->not_judged);
+        snprintf(more, sizeof(more), ", %u were not judged", r->not_judged);
     }
-    (void)snprintf(r->reason, sizeof(r->reason),
-                   "%s: %u of %u cases were not run%s", r->stopped, r->not_run,
-                   r->n_cases, more);
+    snprintf(r->reason, sizeof(r->reason), "%s: %u of %u cases were not run%s",
+             r->stopped, r->not_run, r->n_cases, more);
 }
 
 /* Why there is no verdict, into r->reason; false: nothing stands against
@@ -369,18 +367,18 @@ static bool is_undecided(struct judge_result *r)
     if (r->stopped[0] != '\0') {
         say_stopped(r);
     } else if (r->executed == 0 || r->count[JUDGE_PASS] == 0) {
-        (void)snprintf(why, bytes, "nothing was run that passed");
+        snprintf(why, bytes, "nothing was run that passed");
     } else if (r->executed != r->expected) {
-        (void)snprintf(why, bytes, "%u of %u cases have a record", r->executed,
-                       r->expected);
+        snprintf(why, bytes, "%u of %u cases have a record", r->executed,
+                 r->expected);
     } else if (sum(r, JUDGE_INCOMPLETE) + sum(r, JUDGE_SKIP) +
                    sum(r, JUDGE_BLOCKED) >
                0) {
-        (void)snprintf(why, bytes, "%u incomplete, %u skipped, %u blocked",
-                       sum(r, JUDGE_INCOMPLETE), sum(r, JUDGE_SKIP),
-                       sum(r, JUDGE_BLOCKED));
+        snprintf(why, bytes, "%u incomplete, %u skipped, %u blocked",
+                 sum(r, JUDGE_INCOMPLETE), sum(r, JUDGE_SKIP),
+                 sum(r, JUDGE_BLOCKED));
     } else if (claim) {
-        (void)snprintf(why, bytes, "the engine does not claim %s", claim);
+        snprintf(why, bytes, "the engine does not claim %s", claim);
     } else if (judge_is_selection(r)) {
         say_selection(r);
     } else {
@@ -400,14 +398,13 @@ static void conclude_drawn(struct judge_result *r)
         const size_t n = r->stopped[0] != '\0' ? strlen(why) : 0;
 
         r->verdict = JUDGE_NON_CONFORMANT;
-        (void)snprintf(why + n, bytes - n,
-                       "%s%u of %u drawn scripts fail: %.159s",
-                       n > 0 ? "; " : "", d->failed, d->played, d->first);
+        snprintf(why + n, bytes - n, "%s%u of %u drawn scripts fail: %.159s",
+                 n > 0 ? "; " : "", d->failed, d->played, d->first);
     } else if (r->verdict == JUDGE_CONFORMANT && d->incomplete) {
         r->verdict = JUDGE_UNDECIDED;
-        (void)snprintf(why, bytes, "drawn scripts without a verdict");
+        snprintf(why, bytes, "drawn scripts without a verdict");
     } else if (r->verdict == JUDGE_CONFORMANT && d->wanted && d->played == 0) {
-        (void)snprintf(why, bytes, "named scripts only");
+        snprintf(why, bytes, "named scripts only");
     }
 }
 

@@ -276,8 +276,8 @@ int requirement_set_check(const struct requirement *const *table, char *why,
             fault = check_needs(table, table[i]);
         }
         if (fault) {
-            (void)snprintf(why, why_bytes, "requirement %s: %s",
-                           table[i]->id ? table[i]->id : "?", fault);
+            snprintf(why, why_bytes, "requirement %s: %s",
+                     table[i]->id ? table[i]->id : "?", fault);
             return FSDP_ERR_FORMAT;
         }
     }
@@ -287,8 +287,7 @@ int requirement_set_check(const struct requirement *const *table, char *why,
         status = requirement_order(&needs, n, order);
     }
     if (status == FSDP_ERR_FORMAT) {
-        (void)snprintf(why, why_bytes,
-                       "requirements need each other in a circle");
+        snprintf(why, why_bytes, "requirements need each other in a circle");
     }
     requirement_release_needs(&needs);
     free(order);

@@ -38,7 +38,7 @@ static void add(const char *name, const char *class_name, int32_t parent,
 
     assert_true(m >= 0);
     if (numel > 0) {
-        (void)snprintf(weight, sizeof(weight), "%s.weight", name);
+        snprintf(weight, sizeof(weight), "%s.weight", name);
         assert_true(model_build_parameter(builder, weight, m, FSDP_DTYPE_F32, 0,
                                           1, &numel) >= 0);
     }

@@ -67,8 +67,8 @@ static bool open_file(FILE **f, const struct fsdp_collective *c, uint32_t turn,
     const char *folder = getenv("TMPDIR");
     char path[1024];
 
-    (void)snprintf(path, sizeof(path), "%s/sent-%u-%u-%u-%u",
-                   folder ? folder : ".", c->kind, c->unit, turn, rank);
+    snprintf(path, sizeof(path), "%s/sent-%u-%u-%u-%u", folder ? folder : ".",
+             c->kind, c->unit, turn, rank);
     *f = fopen(path, how);
     return *f != NULL;
 }

@@ -86,7 +86,7 @@ static _Thread_local unsigned char extra_copy[EXTRAS][EXTRA_BYTES];
 static void keep_save(const struct fsdp_save *save)
 {
     kept = *save;
-    (void)snprintf(directory, sizeof(directory), "%s", save->directory);
+    snprintf(directory, sizeof(directory), "%s", save->directory);
     for (uint32_t i = 0; i < save->n_extra && i < EXTRAS; i++) {
         extra_name[i] = save->extra_name[i];
         extra_bytes[i] = save->extra_bytes[i] < EXTRA_BYTES
@@ -109,7 +109,7 @@ static int checkpoint_snapshot_late(struct fsdp_sharded *s,
     struct fsdp_save elsewhere = *save;
     int status;
 
-    (void)snprintf(wrong, sizeof(wrong), "%s/elsewhere", save->directory);
+    snprintf(wrong, sizeof(wrong), "%s/elsewhere", save->directory);
     elsewhere.directory = wrong;
     status = mutant_real.engine.save_begin(s, &elsewhere);
     if (status == FSDP_OK) {

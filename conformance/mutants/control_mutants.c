@@ -257,8 +257,7 @@ static int set_unnamed(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
     int status = mutant_real.engine.set(s, unit, knob, value);
 
     if (status != FSDP_OK) {
-        (void)snprintf(error->message, sizeof(error->message),
-                       "this cannot be set");
+        snprintf(error->message, sizeof(error->message), "this cannot be set");
     }
     return status;
 }

@@ -321,8 +321,8 @@ static int frozen_unnamed(struct fsdp_sharded *s, uint32_t p,
     int status = mutant_real.engine.grad(s, p, out);
 
     if (status == FSDP_ERR_INVALID && is_lent(p)) {
-        (void)snprintf(error->message, sizeof(error->message),
-                       "parameter %u is frozen", p);
+        snprintf(error->message, sizeof(error->message),
+                 "parameter %u is frozen", p);
     }
     return status;
 }

@@ -91,8 +91,8 @@ static int assigns_unnamed(struct fsdp_sharded *s, uint32_t p, uint64_t first,
     const int status = mutant_real.engine.assign(s, p, first, n, host);
 
     if (status != FSDP_OK && p < mutant_real.model->n_parameters) {
-        (void)snprintf(told_in->error->message, sizeof(told_in->error->message),
-                       "no part of it");
+        snprintf(told_in->error->message, sizeof(told_in->error->message),
+                 "no part of it");
     }
     return status;
 }
@@ -114,8 +114,8 @@ static int refuse_size(const char *where)
     if (e->status == FSDP_OK) {
         *e = (struct fsdp_error){.status = FSDP_ERR_INVALID,
                                  .rank = (int32_t)told_in->rank};
-        (void)snprintf(e->where, sizeof(e->where), "%s", where);
-        (void)snprintf(e->message, sizeof(e->message), "another version");
+        snprintf(e->where, sizeof(e->where), "%s", where);
+        snprintf(e->message, sizeof(e->message), "another version");
     }
     return FSDP_ERR_INVALID;
 }

@@ -132,8 +132,8 @@ static void name_own(void)
 {
     const char *const folder = getenv("TMPDIR");
 
-    (void)snprintf(path, sizeof(path), "%s/rank-%u", folder ? folder : "/tmp",
-                   mutant_real.rank);
+    snprintf(path, sizeof(path), "%s/rank-%u", folder ? folder : "/tmp",
+             mutant_real.rank);
 }
 
 /* As large as the model; below 0: there is none. */
@@ -218,7 +218,7 @@ static void name_of(size_t i, char file[PATH_BYTES])
 
     memset(name, 'w', NAME_BYTES);
     name[NAME_BYTES] = '\0';
-    (void)snprintf(file, PATH_BYTES, "%.2000s/%zu-%s", path, i, name);
+    snprintf(file, PATH_BYTES, "%.2000s/%zu-%s", path, i, name);
 }
 
 static int shard_to_names(const struct fsdp_env *env,

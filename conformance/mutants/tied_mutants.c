@@ -125,8 +125,8 @@ static int tied_unnamed(const struct fsdp_env *env,
     int status = mutant_real.engine.shard(env, model, units, options, out);
 
     if (status == FSDP_ERR_INVALID && strstr(error->message, " is tied to ")) {
-        (void)snprintf(error->message, sizeof(error->message),
-                       "a parameter is tied to none");
+        snprintf(error->message, sizeof(error->message),
+                 "a parameter is tied to none");
     }
     return status;
 }
@@ -338,7 +338,7 @@ static int note_save(struct fsdp_sharded *s, const struct fsdp_save *save)
     int status = mutant_real.engine.save_begin(s, save);
 
     if (status == FSDP_OK) {
-        (void)snprintf(saved_at, sizeof(saved_at), "%s", save->directory);
+        snprintf(saved_at, sizeof(saved_at), "%s", save->directory);
     }
     return status;
 }
@@ -350,7 +350,7 @@ static int tied_saved_twice(struct fsdp_sharded *s)
     FILE *f = NULL;
 
     FSDP_TRY(mutant_real.engine.save_wait(s));
-    (void)snprintf(path, sizeof(path), "%s/tied.json", saved_at);
+    snprintf(path, sizeof(path), "%s/tied.json", saved_at);
     if (mutant_real.rank == 0) {
         f = fopen(path, "we");
     }

@@ -101,10 +101,9 @@ int record_fail(struct fsdp_error *error, int status, const char *where,
         va_list arguments;
 
         error->status = status;
-        (void)snprintf(error->where, sizeof(error->where), "%s", where);
+        snprintf(error->where, sizeof(error->where), "%s", where);
         va_start(arguments, format);
-        (void)vsnprintf(error->message, sizeof(error->message), format,
-                        arguments);
+        vsnprintf(error->message, sizeof(error->message), format, arguments);
         va_end(arguments);
         for (char *c = error->message; *c != '\0'; c++) {
             if ((unsigned char)*c < 0x20 || *c == 0x7f) {
@@ -268,9 +267,9 @@ void record_tensor_name(const struct record_tensor *t,
 {
     const char *const stage = record_stage_name(t->stage);
 
-    (void)snprintf(name, RECORD_TENSOR_NAME_BYTES, "%s.%u.%u.%u#%llu",
-                   stage ? stage : "unknown", t->step, t->microbatch,
-                   t->parameter, (unsigned long long)t->first);
+    snprintf(name, RECORD_TENSOR_NAME_BYTES, "%s.%u.%u.%u#%llu",
+             stage ? stage : "unknown", t->step, t->microbatch, t->parameter,
+             (unsigned long long)t->first);
 }
 
 /* Digits at *s, and the character that ends them. */

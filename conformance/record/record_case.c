@@ -94,7 +94,7 @@ static bool read_script(struct record_json *j, struct record_field at,
     if (!s && script_give(text, &s, &error) != FSDP_OK) {
         return record_refuse(j, at, "%.100s", error.message);
     }
-    (void)snprintf(c->script, sizeof(c->script), "%s", s->name);
+    snprintf(c->script, sizeof(c->script), "%s", s->name);
     return true;
 }
 

@@ -45,7 +45,7 @@ static void walk_row(struct fields *to, const struct record_row *row,
         return;
     }
     assert_true(to->n < MOST_FIELDS);
-    (void)snprintf(to->name[to->n++], FIELD_BYTES, "%s", name);
+    snprintf(to->name[to->n++], FIELD_BYTES, "%s", name);
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion) */
@@ -55,8 +55,8 @@ static void walk_table(struct fields *to, const struct record_table *table,
     for (size_t i = 0; i < table->n; i++) {
         char name[FIELD_BYTES];
 
-        (void)snprintf(name, sizeof(name), "%s%s%s", above,
-                       above[0] != '\0' ? "." : "", table->row[i].key);
+        snprintf(name, sizeof(name), "%s%s%s", above,
+                 above[0] != '\0' ? "." : "", table->row[i].key);
         walk_row(to, &table->row[i], name);
     }
 }

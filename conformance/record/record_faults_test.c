@@ -180,7 +180,7 @@ static void faults_are_refused_by_name(void **state)
     for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
         write_record(*state, &r);
         replace(*state, edits[i].file, edits[i].was, edits[i].now);
-        (void)snprintf(stem, sizeof(stem), "/%s", edits[i].file);
+        snprintf(stem, sizeof(stem), "/%s", edits[i].file);
         memset(&error, 0, sizeof(error));
         if (record_read(*state, &back, &error) != FSDP_ERR_FORMAT ||
             !strstr(error.message, edits[i].complaint) ||
@@ -219,8 +219,7 @@ static void tensors_of_another_form_are_refused(void **state)
     char path[256];
 
     make_record(&r);
-    (void)snprintf(path, sizeof(path), "%s/rank-0.safetensors",
-                   (const char *)*state);
+    snprintf(path, sizeof(path), "%s/rank-0.safetensors", (const char *)*state);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         write_record(*state, &r);
         replace(*state, "rank-0.json", "\"tensors\": 5", "\"tensors\": 1");

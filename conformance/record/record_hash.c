@@ -17,7 +17,7 @@ static int hex_of(EVP_MD_CTX *context, char hex[65])
         return FSDP_ERR_NOMEM;
     }
     for (size_t i = 0; i < 32; i++) {
-        (void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
     }
     return FSDP_OK;
 }

@@ -212,8 +212,7 @@ static void what_is_no_file_is_refused(void **state)
         const struct bytes b = load(*state, files[f]);
 
         discard(*state, files[f]);
-        (void)snprintf(path, sizeof(path), "%s/%s", (const char *)*state,
-                       files[f]);
+        snprintf(path, sizeof(path), "%s/%s", (const char *)*state, files[f]);
         assert_int_equal(mkfifo(path, 0600), 0);
         memset(&error, 0, sizeof(error));
         assert_int_not_equal(record_read(*state, &r, &error), FSDP_OK);

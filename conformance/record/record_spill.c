@@ -84,8 +84,8 @@ static int open_nameless(void)
     char path[4096];
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%.4000s/fsdp-cts-values.XXXXXX",
-                   tmp && *tmp ? tmp : "/tmp");
+    snprintf(path, sizeof(path), "%.4000s/fsdp-cts-values.XXXXXX",
+             tmp && *tmp ? tmp : "/tmp");
     fd = mkostemp(path, O_CLOEXEC);
     if (fd >= 0) {
         (void)unlink(path);

@@ -188,7 +188,7 @@ static void without_a_folder_for_it_all_is_read(void **state)
     struct record r;
     struct record back;
 
-    (void)snprintf(before, sizeof(before), "%s", tmp ? tmp : "");
+    snprintf(before, sizeof(before), "%s", tmp ? tmp : "");
     make_large(&r);
     write_record(*state, &r);
     record_release(&r);

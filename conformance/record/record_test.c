@@ -335,8 +335,8 @@ static void text_that_is_not_utf8_is_still_written(void **state)
 
     make_record(&r);
     for (size_t i = 0; i < sizeof(text) / sizeof(text[0]); i++) {
-        (void)snprintf(r.rank[1].error.message, sizeof(r.rank[1].error.message),
-                       "%s", text[i].bytes);
+        snprintf(r.rank[1].error.message, sizeof(r.rank[1].error.message), "%s",
+                 text[i].bytes);
         write_record(*state, &r);
         assert_int_equal(record_read(*state, &back, NULL), FSDP_OK);
         assert_string_equal(back.rank[1].error.message, text[i].back);

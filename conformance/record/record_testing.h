@@ -345,7 +345,7 @@ static inline struct bytes load(const char *folder, const char *name)
     char path[256];
     FILE *f;
 
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
     f = fopen(path, "rb");
     assert_non_null(f);
     assert_non_null(b.p);
@@ -361,7 +361,7 @@ static inline void store(const char *folder, const char *name, const void *p,
     char path[256];
     FILE *f;
 
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
     f = fopen(path, "wb");
     assert_non_null(f);
     assert_int_equal(fwrite(p, 1, n, f), n);
@@ -372,7 +372,7 @@ static inline void discard(const char *folder, const char *name)
 {
     char path[256];
 
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
     assert_int_equal(unlink(path), 0);
 }
 

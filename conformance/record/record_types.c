@@ -34,12 +34,11 @@ bool record_refuse(struct record_json *j, struct record_field at,
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(what, sizeof(what), format, arguments);
+    vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
-    (void)snprintf(name, sizeof(name), "%s%s", at.prefix ? at.prefix : "",
-                   at.name);
+    snprintf(name, sizeof(name), "%s%s", at.prefix ? at.prefix : "", at.name);
     if (at.index >= 0) {
-        (void)snprintf(index, sizeof(index), "[%" PRId64 "]", at.index);
+        snprintf(index, sizeof(index), "[%" PRId64 "]", at.index);
     }
     if (j->status == FSDP_OK) {
         j->status = FSDP_ERR_FORMAT;
@@ -62,7 +61,7 @@ json_t *record_json_load(struct record_json *j, const char *text, size_t bytes)
         } else {
             char where[32];
 
-            (void)snprintf(where, sizeof(where), "line %d", error.line);
+            snprintf(where, sizeof(where), "line %d", error.line);
             (void)record_refuse(j, record_field(where), "%s", error.text);
         }
     }
@@ -142,7 +141,7 @@ static bool read_u64(struct record_json *j, struct record_field at, json_t *v,
 
     if (text) {
         *out = strtoull(text, NULL, 10);
-        (void)snprintf(again, sizeof(again), "%" PRIu64, *out);
+        snprintf(again, sizeof(again), "%" PRIu64, *out);
         if (*out > RECORD_MAX_EXACT && strcmp(text, again) == 0) {
             return true;
         }
@@ -359,7 +358,7 @@ static bool read_float(struct record_json *j, struct record_field at, json_t *v,
         return record_refuse(j, at, "[decimal, \"0xbits\"] was expected");
     }
     bits = (uint32_t)strtoul(text, NULL, 16);
-    (void)snprintf(again, sizeof(again), "0x%08" PRIx32, bits);
+    snprintf(again, sizeof(again), "0x%08" PRIx32, bits);
     if (strcmp(text, again) != 0) {
         return record_refuse(j, at, "bits are 0x and 8 digits of 0-9a-f");
     }

@@ -51,7 +51,7 @@ int record_rank_path(char path[RECORD_PATH_BYTES], const char *directory,
 {
     char name[48];
 
-    (void)snprintf(name, sizeof(name), "rank-%u%s", rank, suffix);
+    snprintf(name, sizeof(name), "rank-%u%s", rank, suffix);
     return record_path(path, directory, name, error);
 }
 
@@ -261,7 +261,7 @@ static int save(const struct record_text *t, const char *path)
     int fd;
     int status;
 
-    (void)snprintf(partial, sizeof(partial), "%s.partial", path);
+    snprintf(partial, sizeof(partial), "%s.partial", path);
     fd = open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) {
         return -1;

@@ -147,7 +147,7 @@ bool buffer_compare(const struct expect *e, const struct record_rank *rank,
     }
     at.element = (int64_t)i;
     (void)finding_bits(f, at, got->data[i], want[i], "");
-    (void)snprintf(f->note, sizeof(f->note), "buffer %.60s, %s", name, words);
+    snprintf(f->note, sizeof(f->note), "buffer %.60s, %s", name, words);
     return false;
 }
 

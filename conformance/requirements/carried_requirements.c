@@ -51,9 +51,8 @@ static bool rows_agree(const struct record_account *a, struct finding at,
 
     got = got ? got : &none;
     want = want ? want : &none;
-    (void)snprintf(
-        note, sizeof(note), "%s of %s over %s that were carried; recorded",
-        kind ? kind : "collectives", dtype ? dtype : "?", dim ? dim : "?");
+    snprintf(note, sizeof(note), "%s of %s over %s that were carried; recorded",
+             kind ? kind : "collectives", dtype ? dtype : "?", dim ? dim : "?");
     return (got->calls == want->calls ||
             finding_count(f, at, got->calls, want->calls, note)) &&
            (got->n == want->n ||

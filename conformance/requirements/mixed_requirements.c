@@ -62,9 +62,9 @@ static bool wrong_dtype(const struct expect *e, const struct record_tensor *t,
 
     at.parameter = t->parameter;
     at.unit = e->unit_of_parameter[t->parameter];
-    (void)snprintf(note, sizeof(note), "has dtype %s, not %s%s",
-                   record_dtype_name(dtype_seen(t)),
-                   record_dtype_name(dtype_wanted(e, t)), why);
+    snprintf(note, sizeof(note), "has dtype %s, not %s%s",
+             record_dtype_name(dtype_seen(t)),
+             record_dtype_name(dtype_wanted(e, t)), why);
     return finding_text(f, at, note);
 }
 

@@ -71,9 +71,9 @@ static bool wrong_factor(const struct compare_part *part, float got, float want,
     char note[sizeof(f->note)];
     bool simple = compare_factor_words((double)got, (double)want, words);
 
-    (void)snprintf(note, sizeof(note),
-                   "all of this part is scaled by another factor%s%s",
-                   simple ? ": " : "", simple ? words : "");
+    snprintf(note, sizeof(note),
+             "all of this part is scaled by another factor%s%s",
+             simple ? ": " : "", simple ? words : "");
     return finding_bits(f, at, got, want, note);
 }
 

@@ -29,7 +29,7 @@ static struct record_answer *found_of(const struct record_rank *rank,
 {
     char name[CASE_NORM_BYTES];
 
-    (void)snprintf(name, sizeof(name), "found-action-%u", i + 1);
+    snprintf(name, sizeof(name), "found-action-%u", i + 1);
     return compare_find_answer(rank, name);
 }
 

@@ -313,7 +313,7 @@ static struct record_answer *norm_of(const struct record_rank *rank, uint32_t i)
 {
     char name[CASE_NORM_BYTES];
 
-    (void)snprintf(name, sizeof(name), "norm-action-%u", i + 1);
+    snprintf(name, sizeof(name), "norm-action-%u", i + 1);
     return compare_find_answer(rank, name);
 }
 
@@ -362,9 +362,8 @@ static bool norms_of_rank(const struct expect *e,
             f->form = got ? FINDING_BITS : FINDING_TEXT;
             f->got = got ? (uint32_t)got->status : 0;
             f->want = (uint32_t)want->status;
-            (void)snprintf(f->note, sizeof(f->note), "%s",
-                           got ? "the norm differs in bits"
-                               : "no norm is recorded");
+            snprintf(f->note, sizeof(f->note), "%s",
+                     got ? "the norm differs in bits" : "no norm is recorded");
             return script_action_tell(e, i, f);
         }
     }

@@ -39,7 +39,7 @@ static bool has_record(const struct adapter *a, uint32_t i)
     char file[CASE_FOLDER_BYTES + 16];
 
     case_folder(a->records, &a->c[i], false, folder);
-    (void)snprintf(file, sizeof(file), "%s/case.json", folder);
+    snprintf(file, sizeof(file), "%s/case.json", folder);
     return access(file, R_OK) == 0;
 }
 
@@ -65,7 +65,7 @@ static int open_folder(struct adapter *a, struct fsdp_error *error)
     }
     FSDP_TRY(record_path(a->folder, a->records, "job", error));
     FSDP_TRY(record_make_directory(a->folder, error));
-    (void)snprintf(a->output, sizeof(a->output), "%s/output.txt", a->folder);
+    snprintf(a->output, sizeof(a->output), "%s/output.txt", a->folder);
     /* What an earlier run left behind passes for nothing of this one. */
     for (uint32_t i = 0; i < cases->n; i++) {
         case_folder(a->records, &cases->c[i], false, folder);

@@ -231,7 +231,7 @@ static int bundle_add(struct bundle *b, const char *name, const char *dtype,
     }
     t->bytes = bytes;
     t->data = b->data[b->n] = data;
-    (void)snprintf(b->name[b->n], sizeof(b->name[0]), "%s", name);
+    snprintf(b->name[b->n], sizeof(b->name[0]), "%s", name);
     b->n++;
     return FSDP_OK;
 }
@@ -356,8 +356,8 @@ static int visit_samples(void *context, const struct workload_samples *s)
     for (uint32_t d = 0; d < s->n_dims; d++) {
         bytes *= s->shape[d];
     }
-    (void)snprintf(name, sizeof(name), "%u.%u.%u.%.16s", b->step, b->microbatch,
-                   b->rank, s->name);
+    snprintf(name, sizeof(name), "%u.%u.%u.%.16s", b->step, b->microbatch,
+             b->rank, s->name);
     before = latest(b, name);
     if (before && before->bytes == bytes &&
         memcmp(before->data, s->data, bytes) == 0) {

@@ -26,8 +26,8 @@ enum {
 static int fail(struct fsdp_error *error, const char *what)
 {
     error->status = FSDP_ERR_IO;
-    (void)snprintf(error->message, sizeof(error->message), "%.100s: %s", what,
-                   strerror(errno));
+    snprintf(error->message, sizeof(error->message), "%.100s: %s", what,
+             strerror(errno));
     return FSDP_ERR_IO;
 }
 
@@ -149,7 +149,7 @@ int adapter_process_run(struct adapter_process *p, struct fsdp_error *error)
     orphans_end_group(pid);
     if (supervise_interrupted()) {
         error->status = FSDP_ERR_ABORTED;
-        (void)snprintf(error->message, sizeof(error->message), "interrupted");
+        snprintf(error->message, sizeof(error->message), "interrupted");
         return FSDP_ERR_ABORTED;
     }
     return FSDP_OK;

@@ -240,10 +240,10 @@ static void look_for_deaths(struct progress *p, bool *said)
     if (!*said && !p->silent && p->done >= DEATHS && p->failed == p->done) {
         *said = true;
         progress_clear(p);
-        (void)fprintf(stderr,
-                      "fsdp-cts: a rank has died in each of the first %u "
-                      "cases; --fail-fast stops at the first and shows it\n",
-                      p->done);
+        fprintf(stderr,
+                "fsdp-cts: a rank has died in each of the first %u "
+                "cases; --fail-fast stops at the first and shows it\n",
+                p->done);
     }
 }
 

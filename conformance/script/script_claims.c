@@ -405,8 +405,8 @@ int script_project(const struct script *drawn, const char *const *claims,
     if (claim) {
         *error = (struct fsdp_error){.status = FSDP_ERR_UNSUPPORTED,
                                      .where = "script"};
-        (void)snprintf(error->message, sizeof(error->message),
-                       "what is left of a script needs the claim %s", claim);
+        snprintf(error->message, sizeof(error->message),
+                 "what is left of a script needs the claim %s", claim);
         return FSDP_ERR_UNSUPPORTED;
     }
     return status;

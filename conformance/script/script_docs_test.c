@@ -50,7 +50,7 @@ static bool told(const char *text, char why[256])
 
     if (at) {
         at += sizeof(word) - 1;
-        (void)snprintf(why, 256, "%.*s", (int)strcspn(at, "\n"), at);
+        snprintf(why, 256, "%.*s", (int)strcspn(at, "\n"), at);
     }
     return at != NULL;
 }
@@ -64,9 +64,8 @@ static void check_example(const char *block, uint32_t verbs[SCRIPT_N_VERBS])
     bool wrong = told(block, why);
     int status;
 
-    (void)snprintf(text, sizeof(text), "%s%s",
-                   strncmp(block, "script", 6) == 0 ? "" : "script 1\n--\n",
-                   block);
+    snprintf(text, sizeof(text), "%s%s",
+             strncmp(block, "script", 6) == 0 ? "" : "script 1\n--\n", block);
     if (script_parse(text, &s, &error) != FSDP_OK) {
         fail_msg("%s\n%s", error.message, text);
     }
@@ -223,8 +222,8 @@ static bool may_follow(const char *before, const char *action)
         struct script s;
         char text[256];
 
-        (void)snprintf(text, sizeof(text), "script 1\ngiven c\n--\n%s;%s;%s",
-                       before, action, behind[i]);
+        snprintf(text, sizeof(text), "script 1\ngiven c\n--\n%s;%s;%s", before,
+                 action, behind[i]);
         assert_int_equal(script_parse(text, &s, &error), FSDP_OK);
         legal |= script_legal(&s, NULL, &error) == FSDP_OK;
         script_release(&s);
@@ -311,7 +310,7 @@ static void test_calls(void **state)
                 told_of++;
             }
         }
-        (void)snprintf(row + n, sizeof(row) - (size_t)n, " |\n");
+        snprintf(row + n, sizeof(row) - (size_t)n, " |\n");
         if (!strstr(page, row)) {
             fail_msg("docs/scripts.md lacks the row:%s", row);
         }

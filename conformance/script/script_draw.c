@@ -449,7 +449,7 @@ int script_draw_by(uint32_t generator, uint64_t seed, struct script *out,
     if (!out->action || !out->inside || !out->edit) {
         *error =
             (struct fsdp_error){.status = FSDP_ERR_NOMEM, .where = "script"};
-        (void)snprintf(error->message, sizeof(error->message), "no memory");
+        snprintf(error->message, sizeof(error->message), "no memory");
         return FSDP_ERR_NOMEM;
     }
     d.theme = draw_theme(&d);

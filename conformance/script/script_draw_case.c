@@ -52,11 +52,11 @@ static void draw_model(struct drawer *d, struct run_case *c)
     c->seed = 1 + below(d, 1u << 20);
     if (chance_one_in(&d->chance, 2)) {
         memcpy(c->workload, CASE_GRAPH, sizeof(CASE_GRAPH));
-        (void)snprintf(c->size, sizeof(c->size), "%s",
-                       ties && units ? "both"
-                       : ties        ? "ties"
-                       : units       ? "units"
-                                     : "random");
+        snprintf(c->size, sizeof(c->size), "%s",
+                 ties && units ? "both"
+                 : ties        ? "ties"
+                 : units       ? "units"
+                               : "random");
         c->wrap = CASE_WRAP_DRAWN;
         return;
     }

@@ -24,7 +24,7 @@ static uint32_t script_n_played(const struct script *s)
 static int refuse_given(struct fsdp_error *error, int status, const char *why)
 {
     *error = (struct fsdp_error){.status = status, .where = "script"};
-    (void)snprintf(error->message, sizeof(error->message), "%s", why);
+    snprintf(error->message, sizeof(error->message), "%s", why);
     return status;
 }
 

@@ -40,9 +40,9 @@ void script_id(uint64_t seed, const struct script *drawn,
     script_mask_all(drawn, &all);
     if (!script_mask_same(mask, &all)) {
         less_text(mask, less);
-        (void)snprintf(id + n, SCRIPT_ID_BYTES - (size_t)n,
-                       ".%" PRIx64 "-%" PRIx32 "%s", mask->actions, mask->plain,
-                       less);
+        snprintf(id + n, SCRIPT_ID_BYTES - (size_t)n,
+                 ".%" PRIx64 "-%" PRIx32 "%s", mask->actions, mask->plain,
+                 less);
     }
 }
 
@@ -112,8 +112,8 @@ static bool read_mask(const char **at, struct script_mask *out)
 static int refuse_id(const char *id, const char *why, struct fsdp_error *error)
 {
     *error = (struct fsdp_error){.status = FSDP_ERR_FORMAT, .where = "script"};
-    (void)snprintf(error->message, sizeof(error->message), "'%.40s': %.160s",
-                   id, why);
+    snprintf(error->message, sizeof(error->message), "'%.40s': %.160s", id,
+             why);
     return FSDP_ERR_FORMAT;
 }
 
@@ -136,8 +136,7 @@ static int read_script(const char *id, const char *at, uint64_t seed,
     if (strcmp(canonical, id) != 0) {
         char why[SCRIPT_ID_BYTES + 40];
 
-        (void)snprintf(why, sizeof(why), "what it keeps is that of %s",
-                       canonical);
+        snprintf(why, sizeof(why), "what it keeps is that of %s", canonical);
         return refuse_id(id, why, error);
     }
     return FSDP_OK;
@@ -161,10 +160,10 @@ int script_of_id(const char *id, struct script *out, uint64_t *seed,
     if (generator < SCRIPT_OLDEST_GENERATOR || generator > SCRIPT_GENERATOR) {
         char why[SCRIPT_ID_BYTES];
 
-        (void)snprintf(why, sizeof(why),
-                       "generator %" PRIu64 " drew it, and %d to %d draw here: "
-                       "give the script's text",
-                       generator, SCRIPT_OLDEST_GENERATOR, SCRIPT_GENERATOR);
+        snprintf(why, sizeof(why),
+                 "generator %" PRIu64 " drew it, and %d to %d draw here: "
+                 "give the script's text",
+                 generator, SCRIPT_OLDEST_GENERATOR, SCRIPT_GENERATOR);
         return refuse_id(id, why, error);
     }
     status = script_draw_by((uint32_t)generator, from, &drawn, error);

@@ -45,7 +45,7 @@ int script_legal(const struct script *s, const uint32_t lengths[2],
         script_action_text(s, &s->action[i], text, sizeof(text));
     }
     *error = (struct fsdp_error){.status = FSDP_ERR_INVALID, .where = "script"};
-    (void)snprintf(error->message, sizeof(error->message), "action %u (%s): %s",
-                   i + 1, text, state.why);
+    snprintf(error->message, sizeof(error->message), "action %u (%s): %s",
+             i + 1, text, state.why);
     return FSDP_ERR_INVALID;
 }

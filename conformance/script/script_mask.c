@@ -274,7 +274,7 @@ static int copy_script(const struct script *from, struct script *to,
         return FSDP_OK;
     }
     *error = (struct fsdp_error){.status = FSDP_ERR_NOMEM, .where = "script"};
-    (void)snprintf(error->message, sizeof(error->message), "no memory");
+    snprintf(error->message, sizeof(error->message), "no memory");
     return FSDP_ERR_NOMEM;
 }
 

@@ -20,15 +20,15 @@ int reader_fail(struct reader *r, const char *wanted)
     struct fsdp_error *e = r->error;
 
     e->status = FSDP_ERR_FORMAT;
-    (void)snprintf(e->where, sizeof(e->where), "script");
+    snprintf(e->where, sizeof(e->where), "script");
     if (r->word[0]) {
-        (void)snprintf(e->message, sizeof(e->message),
-                       "line %u, action %u: '%.60s': %s", r->line,
-                       r->s->n_actions, r->word, wanted);
+        snprintf(e->message, sizeof(e->message),
+                 "line %u, action %u: '%.60s': %s", r->line, r->s->n_actions,
+                 r->word, wanted);
     } else {
-        (void)snprintf(e->message, sizeof(e->message),
-                       "line %u, action %u ends too early: %s", r->line,
-                       r->s->n_actions, wanted);
+        snprintf(e->message, sizeof(e->message),
+                 "line %u, action %u ends too early: %s", r->line,
+                 r->s->n_actions, wanted);
     }
     return FSDP_ERR_FORMAT;
 }
@@ -261,13 +261,13 @@ static int end_settings(struct reader *r)
         return reader_fail(r, "-- stands alone");
     }
     if (!numbers_fit(r->s)) {
-        (void)snprintf(r->word, sizeof(r->word), "--");
+        snprintf(r->word, sizeof(r->word), "--");
         return reader_fail(r, "betas, eps and momentum are numbers, one for "
                               "all groups, or one each: `groups N` says how "
                               "many there are");
     }
     if (r->s->deferred && r->s->rank0) {
-        (void)snprintf(r->word, sizeof(r->word), "--");
+        snprintf(r->word, sizeof(r->word), "--");
         return reader_fail(r, "values are on no rank (`deferred`), or on rank "
                               "0 (`rank0`)");
     }

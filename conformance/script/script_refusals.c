@@ -156,9 +156,9 @@ void script_check_call(struct script_state *s, uint32_t call, uint32_t now)
     const struct script_call_row *row = &script_calls[call];
 
     if ((row->when & now) == 0 && !s->why[0]) {
-        (void)snprintf(s->why, sizeof(s->why),
-                       "nothing says that %s is refused here; it is %s",
-                       row->name, script_when_text(row->when));
+        snprintf(s->why, sizeof(s->why),
+                 "nothing says that %s is refused here; it is %s", row->name,
+                 script_when_text(row->when));
     }
     script_refuse_if(s,
                      s->s->has_case && s->s->c.ranks < 2 &&

@@ -47,7 +47,7 @@ static void begin_life(struct script_state *s)
 void script_refuse_if(struct script_state *s, bool wrong, const char *why)
 {
     if (wrong && !s->why[0]) {
-        (void)snprintf(s->why, sizeof(s->why), "%s", why);
+        snprintf(s->why, sizeof(s->why), "%s", why);
     }
 }
 

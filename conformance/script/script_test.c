@@ -283,7 +283,7 @@ static uint32_t used_again(const char *actions)
     uint32_t bits = 0;
     struct script s;
 
-    (void)snprintf(text, sizeof(text), HEAD "%s", actions);
+    snprintf(text, sizeof(text), HEAD "%s", actions);
     script_test_parse(text, &s);
     for (uint32_t i = 0; i < s.n_actions; i++) {
         bits |= (uint32_t)script_step_is_used_again(&s, i) << i;

@@ -413,8 +413,8 @@ static pid_t find_broker(void)
     int pid = 0;
     FILE *f;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", getppid(),
-                   getppid());
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", getppid(),
+             getppid());
     f = fopen(path, "r");
     if (f && fscanf(f, "%d", &pid) != 1) { /* NOLINT(cert-err34-c) */
         pid = 0;

@@ -20,9 +20,9 @@ int world_fail(struct fsdp_error *error, int32_t status, uint32_t rank,
     error->status = status;
     error->rank = (int32_t)rank;
     error->native = native;
-    (void)snprintf(error->where, sizeof(error->where), "%s", where);
+    snprintf(error->where, sizeof(error->where), "%s", where);
     va_start(arguments, format);
-    (void)vsnprintf(error->message, sizeof(error->message), format, arguments);
+    vsnprintf(error->message, sizeof(error->message), format, arguments);
     va_end(arguments);
     return status;
 }

@@ -33,8 +33,8 @@ static int flunk(struct world_rank *rank, int line, const char *what)
     if (rank->error->status == FSDP_OK) {
         rank->error->status = FSDP_ERR_INTERNAL;
         rank->error->rank = (int32_t)rank->rank;
-        (void)snprintf(rank->error->message, sizeof(rank->error->message),
-                       "line %d: %s", line, what);
+        snprintf(rank->error->message, sizeof(rank->error->message),
+                 "line %d: %s", line, what);
     }
     return FSDP_ERR_INTERNAL;
 }
@@ -291,10 +291,10 @@ const char *world_body_verdict(const struct world_result *result, uint32_t n)
     static char text[512];
     for (uint32_t r = 0; r < n; r++) {
         if (result[r].end != WORLD_RETURNED || result[r].status != FSDP_OK) {
-            (void)snprintf(text, sizeof(text),
-                           "rank %u: end %u, status %d, signal %d, %s", r,
-                           result[r].end, result[r].status, result[r].signal,
-                           result[r].error.message);
+            snprintf(text, sizeof(text),
+                     "rank %u: end %u, status %d, signal %d, %s", r,
+                     result[r].end, result[r].status, result[r].signal,
+                     result[r].error.message);
             return text;
         }
     }

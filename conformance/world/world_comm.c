@@ -217,12 +217,11 @@ static void describe(const struct world_header *h,
     if (h->dtype != other->dtype || h->fold != other->fold ||
         h->root != other->root ||
         (h->kind == other->kind && h->sum_dtype != other->sum_dtype)) {
-        (void)snprintf(rest, sizeof(rest), " dtype %u fold %u root %u sum %u",
-                       h->dtype, h->fold, h->root, h->sum_dtype);
+        snprintf(rest, sizeof(rest), " dtype %u fold %u root %u sum %u",
+                 h->dtype, h->fold, h->root, h->sum_dtype);
     }
-    (void)snprintf(out, room, "%s n %llu%s (no. %llu)", kind,
-                   (unsigned long long)h->n, rest,
-                   (unsigned long long)h->sequence);
+    snprintf(out, room, "%s n %llu%s (no. %llu)", kind,
+             (unsigned long long)h->n, rest, (unsigned long long)h->sequence);
 }
 
 int world_comm_agree(struct world_comm *comm, uint32_t group,

@@ -102,8 +102,8 @@ static int fails(void *context, struct world_rank *rank)
     int status = others_wait(context, rank);
     if (rank->rank == CULPRIT) {
         rank->error->status = FSDP_ERR_NOMEM;
-        (void)snprintf(rank->error->message, sizeof(rank->error->message),
-                       "two terabytes");
+        snprintf(rank->error->message, sizeof(rank->error->message),
+                 "two terabytes");
         return FSDP_ERR_NOMEM;
     }
     /* Later calls of any kind fail, too. */

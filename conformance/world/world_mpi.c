@@ -297,7 +297,7 @@ static void *watch(void *argument)
             seen = beats;
             since = now_ms();
         } else if (now_ms() - since > 2 * (int64_t)m->timeout_ms) {
-            (void)dprintf(
+            dprintf(
                 STDERR_FILENO, "world: rank %u hangs after %llu collectives\n",
                 mpi.rank,
                 (unsigned long long)atomic_load(&m->progress.n_collectives));

@@ -178,8 +178,8 @@ int main(int argc, char **argv)
     mode = argc == 2 ? argv[1] : "";
     if (world_mpi_open(&self, &world, &error) != FSDP_OK || world < 2 ||
         mode[0] == '\0') {
-        (void)fprintf(stderr, "mpirun -n 2.. world_mpi_test MODE; %s\n",
-                      error.message);
+        fprintf(stderr, "mpirun -n 2.. world_mpi_test MODE; %s\n",
+                error.message);
         return 1;
     }
     int failed = cmocka_run_group_tests(tests, NULL, NULL) != 0;

@@ -273,7 +273,7 @@ static uint32_t ask_one(pid_t pid)
     uint32_t n = 0;
     DIR *d;
 
-    (void)snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
+    snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
     d = opendir(folder);
     while (d && n < MAX_THREADS && (e = readdir(d))) {
         const long thread = strtol(e->d_name, NULL, 10);

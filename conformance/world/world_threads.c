@@ -46,12 +46,12 @@ static _Noreturn void give_up(const struct thread *thread, uint32_t n)
             continue;
         }
         world_progress_read(&thread[r].arena->rank[r].progress, &result);
-        (void)dprintf(STDERR_FILENO,
-                      "world: rank %u hangs %s collective no. %llu (kind %u, "
-                      "unit %u)\n",
-                      r, result.in_collective ? "in" : "after",
-                      (unsigned long long)result.n_collectives,
-                      result.last_kind, result.last_unit);
+        dprintf(STDERR_FILENO,
+                "world: rank %u hangs %s collective no. %llu (kind %u, "
+                "unit %u)\n",
+                r, result.in_collective ? "in" : "after",
+                (unsigned long long)result.n_collectives, result.last_kind,
+                result.last_unit);
     }
     _exit(EXIT_HUNG);
 }

@@ -136,7 +136,7 @@ int cuda_host_open(struct cuda_device *device, struct fsdp_device *out,
 
     *out = (struct fsdp_device){0};
     FSDP_TRY(status);
-    (void)snprintf(message, bytes, "no memory for the host device");
+    snprintf(message, bytes, "no memory for the host device");
     h = calloc(1, sizeof(*h));
     if (!h) {
         return FSDP_ERR_NOMEM;

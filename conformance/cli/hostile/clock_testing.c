@@ -82,8 +82,7 @@ __attribute__((destructor)) static void say(void)
                  : -1;
 
     if (fd >= 0) {
-        (void)dprintf(fd, "%s %u\n", program_invocation_short_name,
-                      (unsigned)looks);
+        dprintf(fd, "%s %u\n", program_invocation_short_name, (unsigned)looks);
         (void)close(fd);
     }
 }

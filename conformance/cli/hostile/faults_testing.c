@@ -123,7 +123,7 @@ static bool is_file(pid_t pid, unsigned long long fd)
     char link[64];
     char path[8] = "";
 
-    (void)snprintf(link, sizeof(link), "/proc/%d/fd/%d", pid, (int)fd);
+    snprintf(link, sizeof(link), "/proc/%d/fd/%d", pid, (int)fd);
     return readlink(link, path, sizeof(path) - 1) > 0 && path[0] == '/' &&
            strncmp(path, "/dev/", 5) != 0;
 }
@@ -211,7 +211,7 @@ static void at_call(pid_t pid)
         r.orig_rax = (unsigned long long)-1;
         (void)ptrace(PTRACE_SETREGS, pid, NULL, &r);
         if (plan.hit[0] == '\0') {
-            (void)snprintf(plan.hit, sizeof(plan.hit), "%s", name);
+            snprintf(plan.hit, sizeof(plan.hit), "%s", name);
         }
     }
 }
@@ -224,7 +224,7 @@ static bool is_fatal(pid_t pid, int number)
     unsigned long long caught = 0;
     FILE *f;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+    snprintf(path, sizeof(path), "/proc/%d/status", pid);
     f = fopen(path, "re");
     while (f && fgets(line, sizeof(line), f)) {
         if (strncmp(line, "SigCgt:", 7) == 0) {
@@ -278,10 +278,10 @@ static void end_others(void)
         if (process[i].pid == 0) {
             continue;
         }
-        (void)snprintf(path, sizeof(path), "/proc/%d/comm", process[i].pid);
+        snprintf(path, sizeof(path), "/proc/%d/comm", process[i].pid);
         f = fopen(path, "re");
         if (f && fgets(name, sizeof(name), f)) {
-            (void)dprintf(REPORT_FD, "left %s", name);
+            dprintf(REPORT_FD, "left %s", name);
         }
         if (f) {
             (void)fclose(f);
@@ -336,8 +336,8 @@ int main(int argc, char **argv)
     pid_t pid;
 
     if (argc < 6) {
-        (void)fprintf(stderr, "usage: %s KIND ERROR FIRST EVERY COMMAND ...\n",
-                      argv[0]);
+        fprintf(stderr, "usage: %s KIND ERROR FIRST EVERY COMMAND ...\n",
+                argv[0]);
         return 64;
     }
     plan.kind = argv[1];
@@ -357,7 +357,7 @@ int main(int argc, char **argv)
         _exit(127);
     }
     if (pid < 0 || ptrace(PTRACE_SEIZE, pid, NULL, options) != 0) {
-        (void)fprintf(stderr, "no ptrace here: %s\n", strerror(errno));
+        fprintf(stderr, "no ptrace here: %s\n", strerror(errno));
         return SKIPPED;
     }
     (void)ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
@@ -365,8 +365,7 @@ int main(int argc, char **argv)
         return SKIPPED;
     }
     code = trace(pid);
-    (void)dprintf(REPORT_FD, "calls %llu %s\n", (unsigned long long)plan.n,
-                  plan.hit);
+    dprintf(REPORT_FD, "calls %llu %s\n", (unsigned long long)plan.n, plan.hit);
     return code;
 }
 

@@ -207,7 +207,7 @@ int arguments_take_ranks(const struct option_row *row, char *value,
     if (split(row, value, &list)) {
         return EXIT_USAGE;
     }
-    (void)snprintf(most, sizeof(most), "%u", (unsigned)row->most);
+    snprintf(most, sizeof(most), "%u", (unsigned)row->most);
     for (uint32_t i = 0; i < list.n; i++) {
         if (!arguments_number(row, list.name[i], &out->ranks[out->n_ranks])) {
             return arguments_usage(

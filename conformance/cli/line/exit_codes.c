@@ -20,9 +20,8 @@ const struct exit_code exit_codes[N_EXIT_CODES] = {
 
 void exit_codes_print(FILE *to)
 {
-    (void)fprintf(to, "\nexit codes:\n");
+    fprintf(to, "\nexit codes:\n");
     for (int i = 0; i < N_EXIT_CODES; i++) {
-        (void)fprintf(to, "  %2d  %s\n", exit_codes[i].code,
-                      exit_codes[i].text);
+        fprintf(to, "  %2d  %s\n", exit_codes[i].code, exit_codes[i].text);
     }
 }

@@ -44,8 +44,7 @@ void isolation_settle(struct arguments *a, const struct case_list *cases)
     if (why && a->isolate) {
         fprintf(stderr, "fsdp-cts: ranks are not isolated: %s%s\n", lacks, why);
     } else if (why) {
-        (void)snprintf(a->not_isolated, sizeof(a->not_isolated), "%s%s", lacks,
-                       why);
+        snprintf(a->not_isolated, sizeof(a->not_isolated), "%s%s", lacks, why);
     }
     a->isolate = !why;
 }
@@ -63,7 +62,7 @@ void isolation_tell_engine(const struct supervise_job *job,
 {
     char padded[sizeof(said->claims) + 2];
 
-    (void)snprintf(padded, sizeof(padded), " %s ", said->claims);
+    snprintf(padded, sizeof(padded), " %s ", said->claims);
     if (job->isolate && strstr(padded, " devices ")) {
         fprintf(stderr, "fsdp-cts: ranks are not isolated: %s claims devices\n",
                 job->engine);

@@ -67,9 +67,9 @@ static bool claims_case(const struct supervise_engine *said,
     char padded[sizeof(said->claims) + 2];
     char word[64];
 
-    (void)snprintf(padded, sizeof(padded), " %s ", said->claims);
+    snprintf(padded, sizeof(padded), " %s ", said->claims);
     for (uint32_t i = 0; i < n && said->known; i++) {
-        (void)snprintf(word, sizeof(word), " %s ", list[i]);
+        snprintf(word, sizeof(word), " %s ", list[i]);
         if (!strstr(padded, word)) {
             return false;
         }

@@ -27,8 +27,8 @@ void drawn_claims(struct drawn *d, uint32_t i, const char *claims)
     struct drawn_engine *e = &d->engine[i];
     char padded[sizeof(e->claims) + 2];
 
-    (void)snprintf(e->claims, sizeof(e->claims), "%s", claims);
-    (void)snprintf(padded, sizeof(padded), " %s ", e->claims);
+    snprintf(e->claims, sizeof(e->claims), "%s", claims);
+    snprintf(padded, sizeof(padded), " %s ", e->claims);
     e->plays = strstr(padded, " scripts ") != NULL;
 }
 
@@ -241,12 +241,12 @@ static void note_outcomes(struct batch *b)
         if (evaluate_failure_of(&b->r, c, &q)) {
             note_failure(b, c, q);
         } else if (of->outcome != JUDGE_PASS && e->reason[0] == '\0') {
-            (void)snprintf(e->reason, sizeof(e->reason), "%.60s: %.180s",
-                           of->id, of->reason);
+            snprintf(e->reason, sizeof(e->reason), "%.60s: %.180s", of->id,
+                     of->reason);
         }
     }
     if (b->status == FSDP_OK && b->r.abandoned && e->reason[0] == '\0') {
-        (void)snprintf(e->reason, sizeof(e->reason), "%.250s", b->r.reason);
+        snprintf(e->reason, sizeof(e->reason), "%.250s", b->r.reason);
     }
 }
 

@@ -41,7 +41,7 @@ int drawn_ask_adapter(struct drawn *d, const char *records,
                                d->adapter.claim[i]);
     }
     if (has(&d->adapter, "fold-any") && at < sizeof(claims)) {
-        (void)snprintf(claims + at, sizeof(claims) - at, "fold-rank fold-ring");
+        snprintf(claims + at, sizeof(claims) - at, "fold-rank fold-ring");
     }
     d->engine[0].name = d->adapter.engine;
     drawn_claims(d, 0, claims);

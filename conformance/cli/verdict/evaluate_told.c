@@ -21,7 +21,7 @@ static char *read_text(const char *records, const char *id)
     ssize_t n = -1;
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%.3000s/%s/" RECORD_TOLD, records, id);
+    snprintf(path, sizeof(path), "%.3000s/%s/" RECORD_TOLD, records, id);
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {
         return NULL;

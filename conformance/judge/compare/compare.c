@@ -343,7 +343,7 @@ bool finding_note(struct finding *f, struct finding at, const char *format, ...)
     *f = at;
     f->form = FINDING_TEXT;
     va_start(list, format);
-    (void)vsnprintf(f->note, sizeof(f->note), format, list);
+    vsnprintf(f->note, sizeof(f->note), format, list);
     va_end(list);
     return false;
 }
@@ -366,13 +366,13 @@ static void unit_words(const struct expect *e, uint32_t unit,
     const char *name = expect_unit_name(e, unit);
 
     if (unit == FSDP_NO_UNIT) {
-        (void)snprintf(out, COMPARE_WORDS_BYTES, "no unit");
+        snprintf(out, COMPARE_WORDS_BYTES, "no unit");
         return;
     }
     if (name) {
-        (void)snprintf(out, COMPARE_WORDS_BYTES, "unit %.28s", name);
+        snprintf(out, COMPARE_WORDS_BYTES, "unit %.28s", name);
     } else {
-        (void)snprintf(out, COMPARE_WORDS_BYTES, "unknown unit %" PRIu32, unit);
+        snprintf(out, COMPARE_WORDS_BYTES, "unknown unit %" PRIu32, unit);
     }
 }
 
@@ -384,8 +384,8 @@ void compare_collective_words(const struct expect *e,
     char unit[COMPARE_WORDS_BYTES];
 
     unit_words(e, c->unit, unit);
-    (void)snprintf(out, COMPARE_WORDS_BYTES, "%s %.16s of %.40s",
-                   strchr("au", kind[0]) ? "an" : "a", kind, unit);
+    snprintf(out, COMPARE_WORDS_BYTES, "%s %.16s of %.40s",
+             strchr("au", kind[0]) ? "an" : "a", kind, unit);
 }
 
 bool finding_collective(const struct expect *e, struct finding *f,
@@ -464,11 +464,10 @@ bool compare_factor_words(double got, double want,
         return false;
     }
     if (times != 0) {
-        (void)snprintf(out, COMPARE_WORDS_BYTES, "got is want times %" PRId32,
-                       times);
+        snprintf(out, COMPARE_WORDS_BYTES, "got is want times %" PRId32, times);
     } else {
-        (void)snprintf(out, COMPARE_WORDS_BYTES,
-                       "got is want divided by %" PRId32, over);
+        snprintf(out, COMPARE_WORDS_BYTES, "got is want divided by %" PRId32,
+                 over);
     }
     return true;
 }

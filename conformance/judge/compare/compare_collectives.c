@@ -161,10 +161,10 @@ static void tell_first(const struct expect *e,
     if (i < e->step.n) {
         compare_collective_words(e, &e->step.c[i], should);
     }
-    (void)snprintf(f->note + used, sizeof(f->note) - used,
-                   "; the first that is wrong: collective %u is %s, expected "
-                   "%s",
-                   i + 1, is, should);
+    snprintf(f->note + used, sizeof(f->note) - used,
+             "; the first that is wrong: collective %u is %s, expected "
+             "%s",
+             i + 1, is, should);
 }
 
 bool compare_kind_count(const struct expect *e, const struct record *r,

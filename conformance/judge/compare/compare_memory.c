@@ -137,13 +137,12 @@ bool compare_trade_off(const struct expect *e, const struct record_rank *rank,
                                "there is no record to compare with");
     }
     if (got >= there->memory.peak[FSDP_PARAM_FULL]) {
-        (void)snprintf(note, sizeof(note), "at once; not less than %s", other);
+        snprintf(note, sizeof(note), "at once; not less than %s", other);
         return finding_bytes(f, finding_at("unsharded parameter", -1, -1, k),
                              got, there->memory.peak[FSDP_PARAM_FULL], note);
     }
     if (gathers_of(rank) <= gathers_of(there)) {
-        (void)snprintf(note, sizeof(note), "all-gathers; not more than %s",
-                       other);
+        snprintf(note, sizeof(note), "all-gathers; not more than %s", other);
         return finding_count(f, finding_at("all-gather", 0, -1, k),
                              gathers_of(rank), gathers_of(there), note);
     }

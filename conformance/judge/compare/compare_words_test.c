@@ -115,8 +115,8 @@ static void the_first_cause_not_who_followed(void **state)
     assert_false(holds(x, "run.completes", &f));
     assert_int_equal(f.rank, 0);
     x->r.rank[1].status = FSDP_ERR_NOMEM;
-    (void)snprintf(error->where, sizeof(error->where), "post_backward");
-    (void)snprintf(error->message, sizeof(error->message), "no 4096 bytes");
+    snprintf(error->where, sizeof(error->where), "post_backward");
+    snprintf(error->message, sizeof(error->message), "no 4096 bytes");
     assert_false(holds(x, "run.completes", &f));
     assert_int_equal(f.rank, 1);
     assert_string_equal(f.note, "ended with -3 (out of memory) in "

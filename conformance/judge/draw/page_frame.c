@@ -5,7 +5,7 @@
 
 void page_begin(FILE *f)
 {
-    (void)fputs(
+    fputs(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">"
         "\n<meta name=\"viewport\" content=\"width=device-width,"
         "initial-scale=1\">\n"
@@ -17,27 +17,27 @@ void page_begin(FILE *f)
 
 void page_begin_body(FILE *f)
 {
-    (void)fprintf(f,
-                  "</title>\n<style>\n%s%s\n</style>\n</head>\n<body>\n"
-                  "<main>\n",
-                  fsdp_cts_plot_css, fsdp_cts_page_css);
+    fprintf(f,
+            "</title>\n<style>\n%s%s\n</style>\n</head>\n<body>\n"
+            "<main>\n",
+            fsdp_cts_plot_css, fsdp_cts_page_css);
 }
 
 void page_put_tools(FILE *f, const char *words, const char *changed,
                     unsigned int n)
 {
-    (void)fprintf(f,
-                  "<div class=\"tools\"><input id=\"q\" type=\"search\" "
-                  "placeholder=\"%s\" aria-label=\"show those with these "
-                  "words\"><button id=\"changed\" aria-pressed=\"false\">%s"
-                  "</button><button id=\"open\" aria-pressed=\"false\">open all"
-                  "</button><span id=\"shown\" class=\"dim\" role=\"status\">%u"
-                  "</span></div>\n",
-                  words, changed, n);
+    fprintf(f,
+            "<div class=\"tools\"><input id=\"q\" type=\"search\" "
+            "placeholder=\"%s\" aria-label=\"show those with these "
+            "words\"><button id=\"changed\" aria-pressed=\"false\">%s"
+            "</button><button id=\"open\" aria-pressed=\"false\">open all"
+            "</button><span id=\"shown\" class=\"dim\" role=\"status\">%u"
+            "</span></div>\n",
+            words, changed, n);
 }
 
 void page_end(FILE *f)
 {
-    (void)fprintf(f, "</main>\n<script>%s</script>\n</body>\n</html>\n",
-                  fsdp_cts_page_js);
+    fprintf(f, "</main>\n<script>%s</script>\n</body>\n</html>\n",
+            fsdp_cts_page_js);
 }

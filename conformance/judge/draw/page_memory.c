@@ -73,19 +73,19 @@ static void area(const struct memory_frame *s, uint32_t k)
     char y[PAGE_NUMBER_BYTES];
     char last[PAGE_NUMBER_BYTES] = "";
 
-    (void)fprintf(m->f, "<path class=\"area k%u\" d=\"M%d %d", piled[k].kind,
-                  PLOT_LEFT, PLOT_BOTTOM);
+    fprintf(m->f, "<path class=\"area k%u\" d=\"M%d %d", piled[k].kind,
+            PLOT_LEFT, PLOT_BOTTOM);
     for (uint32_t i = 0; i < m->n; i++) {
         (void)page_at(height(s, pile(&m->moment[i], k + 1)), y);
         if (strcmp(y, last) != 0) {
             if (i > 0) {
-                (void)fprintf(m->f, "H%s", page_at(left(s, i), x));
+                fprintf(m->f, "H%s", page_at(left(s, i), x));
             }
-            (void)fprintf(m->f, "V%s", y);
+            fprintf(m->f, "V%s", y);
             memcpy(last, y, sizeof(last));
         }
     }
-    (void)fprintf(m->f, "H%dV%dZ\"/>\n", PLOT_RIGHT, PLOT_BOTTOM);
+    fprintf(m->f, "H%dV%dZ\"/>\n", PLOT_RIGHT, PLOT_BOTTOM);
 }
 
 static void activations(const struct memory_frame *s)
@@ -106,22 +106,22 @@ static void activations(const struct memory_frame *s)
     if (!(most > 0.0)) {
         return;
     }
-    (void)fprintf(out, "<path class=\"area k6\" d=\"M%d %dV%d", PLOT_LEFT,
-                  STRIP_BOTTOM, STRIP_BOTTOM);
+    fprintf(out, "<path class=\"area k6\" d=\"M%d %dV%d", PLOT_LEFT,
+            STRIP_BOTTOM, STRIP_BOTTOM);
     for (uint32_t i = 0; i < m->n; i++) {
         double now = (double)m->moment[i].live[FSDP_ACTIVATION] / most;
 
         (void)page_at(STRIP_BOTTOM - (STRIP_BOTTOM - 12) * now, y);
         if (strcmp(y, last) != 0) {
-            (void)fprintf(out, "H%sV%s", page_at(left(s, i), x), y);
+            fprintf(out, "H%sV%s", page_at(left(s, i), x), y);
             memcpy(last, y, sizeof(last));
         }
     }
-    (void)fprintf(out, "H%dV%dZ\"/>", PLOT_RIGHT, STRIP_BOTTOM);
-    (void)fprintf(out,
-                  "<g class=\"axis\"><text x=\"%d\" y=\"9\">activations (the "
-                  "model&#39;s), to %s</text></g>\n",
-                  PLOT_LEFT, page_bytes(most, text));
+    fprintf(out, "H%dV%dZ\"/>", PLOT_RIGHT, STRIP_BOTTOM);
+    fprintf(out,
+            "<g class=\"axis\"><text x=\"%d\" y=\"9\">activations (the "
+            "model&#39;s), to %s</text></g>\n",
+            PLOT_LEFT, page_bytes(most, text));
 }
 
 static void bound(const struct memory_frame *s)
@@ -130,11 +130,11 @@ static void bound(const struct memory_frame *s)
     char text[PAGE_NUMBER_BYTES];
     double at = height(s, (double)s->m->bound);
 
-    (void)fprintf(s->m->f, "<g class=\"bound\"><path d=\"M%d %sH%d\"/>",
-                  PLOT_LEFT, page_at(at, y), PLOT_RIGHT);
-    (void)fprintf(s->m->f, "<text x=\"%d\" y=\"%s\">bound %s</text></g>\n",
-                  PLOT_LEFT + 4, page_at(at - 3, y),
-                  page_bytes((double)s->m->bound, text));
+    fprintf(s->m->f, "<g class=\"bound\"><path d=\"M%d %sH%d\"/>", PLOT_LEFT,
+            page_at(at, y), PLOT_RIGHT);
+    fprintf(s->m->f, "<text x=\"%d\" y=\"%s\">bound %s</text></g>\n",
+            PLOT_LEFT + 4, page_at(at - 3, y),
+            page_bytes((double)s->m->bound, text));
 }
 
 static const char *unit_name(const struct memory_plot *m, uint32_t unit)
@@ -176,21 +176,21 @@ static void phases(const struct memory_frame *s)
             end++;
         }
         room = left(s, end) - left(s, i);
-        (void)fprintf(out,
-                      "<rect class=\"phase p%u\" x=\"%s\" y=\"%d\" "
-                      "width=\"%s\" height=\"15\"/>",
-                      phase, page_at(left(s, i), x), PLOT_BOTTOM + 3,
-                      page_at(room - 1, width));
+        fprintf(out,
+                "<rect class=\"phase p%u\" x=\"%s\" y=\"%d\" "
+                "width=\"%s\" height=\"15\"/>",
+                phase, page_at(left(s, i), x), PLOT_BOTTOM + 3,
+                page_at(room - 1, width));
         if (room > 7.0 * (double)strlen(name[phase])) {
-            (void)fprintf(out,
-                          "<text class=\"in-phase\" x=\"%s\" y=\"%d\" "
-                          "text-anchor=\"middle\">%s</text>",
-                          page_at(left(s, i) + room / 2, x), PLOT_BOTTOM + 14,
-                          name[phase]);
+            fprintf(out,
+                    "<text class=\"in-phase\" x=\"%s\" y=\"%d\" "
+                    "text-anchor=\"middle\">%s</text>",
+                    page_at(left(s, i) + room / 2, x), PLOT_BOTTOM + 14,
+                    name[phase]);
         }
         i = end;
     }
-    (void)fprintf(out, "\n");
+    fprintf(out, "\n");
 }
 
 static void say_moment(const struct memory_plot *m,
@@ -199,16 +199,16 @@ static void say_moment(const struct memory_plot *m,
     const char *unit = unit_name(m, at->unit);
     char text[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(m->f, "%s", record_point_name(at->point));
+    fprintf(m->f, "%s", record_point_name(at->point));
     if (unit[0] != '\0') {
-        (void)fprintf(m->f, " of unit ");
+        fprintf(m->f, " of unit ");
         page_escape(m->f, unit);
     }
-    (void)fprintf(m->f, ": %s", page_bytes(pile(at, N_PILED), text));
+    fprintf(m->f, ": %s", page_bytes(pile(at, N_PILED), text));
     for (uint32_t k = 0; k < N_PILED; k++) {
         if (at->live[piled[k].kind] > 0) {
-            (void)fprintf(m->f, ", %s %s", piled[k].name,
-                          page_bytes((double)at->live[piled[k].kind], text));
+            fprintf(m->f, ", %s %s", piled[k].name,
+                    page_bytes((double)at->live[piled[k].kind], text));
         }
     }
 }
@@ -220,7 +220,7 @@ static void spans(const struct memory_frame *s)
     char x[PAGE_NUMBER_BYTES];
     uint32_t n = 0;
 
-    (void)fprintf(s->m->f, "<g class=\"spans\">");
+    fprintf(s->m->f, "<g class=\"spans\">");
     for (uint32_t i = 0; i < m->n && n < SPANS_MOST; n++) {
         const struct judge_moment *first = &m->moment[i];
         const struct judge_moment *most = first;
@@ -233,15 +233,15 @@ static void spans(const struct memory_frame *s)
             }
             end++;
         }
-        (void)fprintf(s->m->f, "<path d=\"M%s %dV%d", page_at(left(s, i), x),
-                      AREA_TOP, PLOT_BOTTOM);
-        (void)fprintf(s->m->f, "H%sV%dZ\"><title>", page_at(left(s, end), x),
-                      AREA_TOP);
+        fprintf(s->m->f, "<path d=\"M%s %dV%d", page_at(left(s, i), x),
+                AREA_TOP, PLOT_BOTTOM);
+        fprintf(s->m->f, "H%sV%dZ\"><title>", page_at(left(s, end), x),
+                AREA_TOP);
         say_moment(m, most);
-        (void)fprintf(s->m->f, "</title></path>");
+        fprintf(s->m->f, "</title></path>");
         i = end;
     }
-    (void)fprintf(s->m->f, "</g>\n");
+    fprintf(s->m->f, "</g>\n");
 }
 
 static void peak(const struct memory_frame *s)
@@ -252,8 +252,8 @@ static void peak(const struct memory_frame *s)
     char a[PAGE_NUMBER_BYTES];
     char b[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(s->m->f, "<path class=\"peak\" d=\"M%s %sl-5 -8h10z\"/>\n",
-                  page_at(x, a), page_at(y, b));
+    fprintf(s->m->f, "<path class=\"peak\" d=\"M%s %sl-5 -8h10z\"/>\n",
+            page_at(x, a), page_at(y, b));
 }
 
 static void grid(const struct memory_frame *s)
@@ -262,17 +262,17 @@ static void grid(const struct memory_frame *s)
     char text[PAGE_NUMBER_BYTES];
     char y[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(s->m->f, "<g class=\"axis\">");
+    fprintf(s->m->f, "<g class=\"axis\">");
     for (uint32_t i = 0; i * step <= s->p.high + 0.5 * step; i++) {
         double value = i * step;
 
-        (void)fprintf(s->m->f, "<path d=\"M%d %sH%d\"/>", PLOT_LEFT,
-                      page_at(height(s, value), y), PLOT_RIGHT);
-        (void)fprintf(s->m->f, "<text x=\"%d\" y=\"%s\" class=\"y\">%s</text>",
-                      PLOT_LEFT - 5, page_at(height(s, value) + 3.5, y),
-                      page_bytes(value, text));
+        fprintf(s->m->f, "<path d=\"M%d %sH%d\"/>", PLOT_LEFT,
+                page_at(height(s, value), y), PLOT_RIGHT);
+        fprintf(s->m->f, "<text x=\"%d\" y=\"%s\" class=\"y\">%s</text>",
+                PLOT_LEFT - 5, page_at(height(s, value) + 3.5, y),
+                page_bytes(value, text));
     }
-    (void)fprintf(s->m->f, "</g>\n");
+    fprintf(s->m->f, "</g>\n");
 }
 
 static bool has_kind(const struct memory_plot *m, uint32_t kind)
@@ -302,17 +302,17 @@ void memory_plot_legend(const struct memory_plot *m)
     const struct judge_moment *at = &m->moment[fullest(m)];
     char text[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(m->f, "<ul class=\"legend\">");
+    fprintf(m->f, "<ul class=\"legend\">");
     for (uint32_t k = N_PILED; k-- > 0;) {
         if (has_kind(m, piled[k].kind)) {
-            (void)fprintf(m->f, "<li><i class=\"k%u\"></i>%s <b>%s</b></li>",
-                          piled[k].kind, piled[k].name,
-                          page_bytes((double)at->live[piled[k].kind], text));
+            fprintf(m->f, "<li><i class=\"k%u\"></i>%s <b>%s</b></li>",
+                    piled[k].kind, piled[k].name,
+                    page_bytes((double)at->live[piled[k].kind], text));
         }
     }
-    (void)fprintf(m->f, "</ul><p class=\"peak-text\">&#9660; fullest at ");
+    fprintf(m->f, "</ul><p class=\"peak-text\">&#9660; fullest at ");
     say_moment(m, at);
-    (void)fprintf(m->f, "</p>");
+    fprintf(m->f, "</p>");
 }
 
 void memory_plot_words(const struct memory_plot *m,
@@ -327,15 +327,14 @@ void memory_plot_words(const struct memory_plot *m,
     if (m->has_bound) {
         (void)page_bytes((double)m->bound, most);
     }
-    (void)snprintf(title, MEMORY_PLOT_TITLE_BYTES,
-                   "Memory over step %u, %.120s", m->step,
-                   m->whose ? m->whose : "rank 0");
-    (void)snprintf(words, MEMORY_PLOT_WORDS_BYTES,
-                   "Live bytes by kind at %u points of a step. Fullest, %s, at "
-                   "%s%s%.64s; the bound is %s.",
-                   m->n, page_bytes(pile(at, N_PILED), text),
-                   record_point_name(at->point),
-                   unit[0] != '\0' ? " of unit " : "", unit, most);
+    snprintf(title, MEMORY_PLOT_TITLE_BYTES, "Memory over step %u, %.120s",
+             m->step, m->whose ? m->whose : "rank 0");
+    snprintf(words, MEMORY_PLOT_WORDS_BYTES,
+             "Live bytes by kind at %u points of a step. Fullest, %s, at "
+             "%s%s%.64s; the bound is %s.",
+             m->n, page_bytes(pile(at, N_PILED), text),
+             record_point_name(at->point), unit[0] != '\0' ? " of unit " : "",
+             unit, most);
 }
 
 void memory_plot_draw(const struct memory_plot *m)
@@ -371,5 +370,5 @@ void memory_plot(const struct memory_plot *m, uint32_t id)
     memory_plot_draw(m);
     plot_close(m->f);
     memory_plot_legend(m);
-    (void)fprintf(m->f, "</figure>\n");
+    fprintf(m->f, "</figure>\n");
 }

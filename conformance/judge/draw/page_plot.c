@@ -69,16 +69,16 @@ static const char *plot_value(const struct plot *p, double value,
 
 void plot_open(FILE *f, uint32_t id, const char *title, const char *description)
 {
-    (void)fprintf(f, "<figure><figcaption>");
+    fprintf(f, "<figure><figcaption>");
     page_escape(f, title);
-    (void)fprintf(f,
-                  "</figcaption>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
-                  "aria-labelledby=\"t%u d%u\"><title id=\"t%u\">",
-                  PLOT_WIDTH, PLOT_HEIGHT, id, id, id);
+    fprintf(f,
+            "</figcaption>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
+            "aria-labelledby=\"t%u d%u\"><title id=\"t%u\">",
+            PLOT_WIDTH, PLOT_HEIGHT, id, id, id);
     page_escape(f, title);
-    (void)fprintf(f, "</title><desc id=\"d%u\">", id);
+    fprintf(f, "</title><desc id=\"d%u\">", id);
     page_escape(f, description);
-    (void)fprintf(f, "</desc>\n");
+    fprintf(f, "</desc>\n");
 }
 
 void plot_grid(const struct plot *p)
@@ -87,20 +87,20 @@ void plot_grid(const struct plot *p)
     char text[PAGE_NUMBER_BYTES];
     char at[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(p->f, "<g class=\"axis\">");
+    fprintf(p->f, "<g class=\"axis\">");
     for (uint32_t i = 0; p->low + i * step <= p->high + step / 2; i++) {
         double v = p->low + i * step;
 
-        (void)fprintf(p->f, "<path d=\"M%d %sH%d\"/>", PLOT_LEFT,
-                      page_at(plot_y(p, v), at), PLOT_RIGHT);
-        (void)fprintf(p->f, "<text x=\"%d\" y=\"%s\" class=\"y\">%s</text>",
-                      PLOT_LEFT - 5, page_at(plot_y(p, v) + 3.5, at),
-                      plot_value(p, v, text));
+        fprintf(p->f, "<path d=\"M%d %sH%d\"/>", PLOT_LEFT,
+                page_at(plot_y(p, v), at), PLOT_RIGHT);
+        fprintf(p->f, "<text x=\"%d\" y=\"%s\" class=\"y\">%s</text>",
+                PLOT_LEFT - 5, page_at(plot_y(p, v) + 3.5, at),
+                plot_value(p, v, text));
     }
-    (void)fprintf(p->f, "</g>\n");
+    fprintf(p->f, "</g>\n");
 }
 
 void plot_close(FILE *f)
 {
-    (void)fputs("</svg>", f);
+    fputs("</svg>", f);
 }

@@ -51,17 +51,17 @@ static void escape(FILE *f, const char *text, bool name)
         const uint32_t c = decode((const unsigned char *)text, &n);
 
         if (c == 0) {
-            (void)fputc('?', f);
+            fputc('?', f);
             n = 1;
         } else if (is_unseen(c)) {
-            (void)fprintf(f, "[U+%04X]", c);
+            fprintf(f, "[U+%04X]", c);
         } else if (n > 1) {
             (void)fwrite(text, 1, n, f);
         } else {
             markup_put(f, *text);
         }
         if (name && c == '.') {
-            (void)fputs("<wbr>", f);
+            fputs("<wbr>", f);
         }
         text += n;
     }
@@ -86,7 +86,7 @@ const char *page_bytes(double bytes, char out[PAGE_NUMBER_BYTES])
         bytes /= 1024.0;
         i++;
     }
-    (void)snprintf(out, PAGE_NUMBER_BYTES, "%.4g %s", bytes, unit[i]);
+    snprintf(out, PAGE_NUMBER_BYTES, "%.4g %s", bytes, unit[i]);
     return out;
 }
 
@@ -95,13 +95,13 @@ const char *page_number(double x, char out[PAGE_NUMBER_BYTES])
     double size = fabs(x);
 
     if (size >= 1e9) {
-        (void)snprintf(out, PAGE_NUMBER_BYTES, "%.4gG", x * 1e-9);
+        snprintf(out, PAGE_NUMBER_BYTES, "%.4gG", x * 1e-9);
     } else if (size >= 1e6) {
-        (void)snprintf(out, PAGE_NUMBER_BYTES, "%.4gM", x * 1e-6);
+        snprintf(out, PAGE_NUMBER_BYTES, "%.4gM", x * 1e-6);
     } else if (size >= 1e4) {
-        (void)snprintf(out, PAGE_NUMBER_BYTES, "%.4gk", x * 1e-3);
+        snprintf(out, PAGE_NUMBER_BYTES, "%.4gk", x * 1e-3);
     } else {
-        (void)snprintf(out, PAGE_NUMBER_BYTES, "%.4g", x);
+        snprintf(out, PAGE_NUMBER_BYTES, "%.4g", x);
     }
     return out;
 }
@@ -139,7 +139,7 @@ const char *page_at(double x, char out[PAGE_NUMBER_BYTES])
 {
     size_t n;
 
-    (void)snprintf(out, PAGE_NUMBER_BYTES, "%.1f", x);
+    snprintf(out, PAGE_NUMBER_BYTES, "%.1f", x);
     n = strlen(out);
     if (n > 2 && out[n - 1] == '0' && out[n - 2] == '.') {
         out[n - 2] = '\0';

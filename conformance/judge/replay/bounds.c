@@ -32,9 +32,8 @@ static bool too_far(double error, double bound, struct finding at,
 {
     char note[sizeof(f->note)];
 
-    (void)snprintf(note, sizeof(note),
-                   "the error %.3g is %.3g times the bound %.3g", error,
-                   error / bound, bound);
+    snprintf(note, sizeof(note), "the error %.3g is %.3g times the bound %.3g",
+             error, error / bound, bound);
     (void)finding_text(f, at, note);
     f->ratio = error / bound;
     return false;

@@ -378,13 +378,13 @@ static void hint_at_update(const struct replay_optimizer *o,
         return;
     }
     if (times == -1.0) {
-        (void)snprintf(f->note, sizeof(f->note),
-                       "the whole update of this part has the wrong sign");
+        snprintf(f->note, sizeof(f->note),
+                 "the whole update of this part has the wrong sign");
     } else {
-        (void)snprintf(f->note, sizeof(f->note),
-                       "the whole update of this part (weights after less "
-                       "before) is what it should be, %s %.0f",
-                       fabs(ratio) < 1.0 ? "divided by" : "times", times);
+        snprintf(f->note, sizeof(f->note),
+                 "the whole update of this part (weights after less "
+                 "before) is what it should be, %s %.0f",
+                 fabs(ratio) < 1.0 ? "divided by" : "times", times);
     }
 }
 

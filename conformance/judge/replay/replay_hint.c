@@ -127,12 +127,12 @@ void replay_hint(const struct replay_reduction *reduction, const float *got,
         what = replay_mistake(reduction, got, n);
     }
     if (what) {
-        (void)snprintf(f->note, sizeof(f->note), "%s", what);
+        snprintf(f->note, sizeof(f->note), "%s", what);
     } else if (factor_words(reduction, got, n, words)) {
-        (void)snprintf(f->note, sizeof(f->note), "all of this part: %s", words);
+        snprintf(f->note, sizeof(f->note), "all of this part: %s", words);
     } else if (is_bf16(reduction, got, n)) {
-        (void)snprintf(f->note, sizeof(f->note),
-                       "all of this part is rounded to bf16");
+        snprintf(f->note, sizeof(f->note),
+                 "all of this part is rounded to bf16");
     }
 }
 

@@ -13,22 +13,22 @@ static inline void markup_put(FILE *f, char c)
 {
     switch (c) {
     case '&':
-        (void)fputs("&amp;", f);
+        fputs("&amp;", f);
         break;
     case '<':
-        (void)fputs("&lt;", f);
+        fputs("&lt;", f);
         break;
     case '>':
-        (void)fputs("&gt;", f);
+        fputs("&gt;", f);
         break;
     case '"':
-        (void)fputs("&quot;", f);
+        fputs("&quot;", f);
         break;
     case '\'':
-        (void)fputs("&#39;", f); /* old HTML has no &apos; */
+        fputs("&#39;", f); /* old HTML has no &apos; */
         break;
     default:
-        (void)fputc(c, f);
+        fputc(c, f);
         break;
     }
 }

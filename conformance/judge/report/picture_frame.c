@@ -16,17 +16,17 @@ int picture_make(FILE *f, const struct expect *e, const struct record *r,
 
     if (!m || m->n_moments == 0) {
         error->status = FSDP_ERR_INVALID;
-        (void)snprintf(error->message, sizeof(error->message),
-                       "the record of rank 0 has no timeline to draw");
+        snprintf(error->message, sizeof(error->message),
+                 "the record of rank 0 has no timeline to draw");
         return FSDP_ERR_INVALID;
     }
     for (uint32_t i = 0; i < m->n_moments; i++) {
         if (m->moment[i].module >= e->model->n_modules) {
             error->status = FSDP_ERR_INVALID;
-            (void)snprintf(error->message, sizeof(error->message),
-                           "the timeline of rank 0 has a module %u, and the "
-                           "model has %u",
-                           m->moment[i].module, e->model->n_modules);
+            snprintf(error->message, sizeof(error->message),
+                     "the timeline of rank 0 has a module %u, and the "
+                     "model has %u",
+                     m->moment[i].module, e->model->n_modules);
             return FSDP_ERR_INVALID;
         }
     }
@@ -50,21 +50,20 @@ static void escape(FILE *f, const char *text)
 void picture_open(const struct picture *p, const char *title, uint32_t height)
 {
     if (p->inside) {
-        (void)fprintf(p->f,
-                      "<svg class=\"step\" viewBox=\"0 50 %d %u\" "
-                      "role=\"img\" aria-label=\"",
-                      PICTURE_WIDTH, height - 50);
+        fprintf(p->f,
+                "<svg class=\"step\" viewBox=\"0 50 %d %u\" "
+                "role=\"img\" aria-label=\"",
+                PICTURE_WIDTH, height - 50);
         escape(p->f, title);
-        (void)fputs("\">\n", p->f);
+        fputs("\">\n", p->f);
         return;
     }
-    (void)fprintf(
-        p->f,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\" "
-        "role=\"img\" aria-label=\"",
-        PICTURE_WIDTH, height);
+    fprintf(p->f,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\" "
+            "role=\"img\" aria-label=\"",
+            PICTURE_WIDTH, height);
     escape(p->f, title);
-    (void)fprintf(
+    fprintf(
         p->f,
         "\">\n<style>\n"
         "text { font: 13px sans-serif; fill: #1f2328; }\n"
@@ -109,7 +108,7 @@ void picture_open(const struct picture *p, const char *title, uint32_t height)
 
 void picture_close(const struct picture *p)
 {
-    (void)fprintf(p->f, "</svg>\n");
+    fprintf(p->f, "</svg>\n");
 }
 
 double picture_x(const struct picture *p, double i)
@@ -120,19 +119,18 @@ double picture_x(const struct picture *p, double i)
 void picture_box(const struct picture *p, const char *class, double from,
                  double columns, double y, double height)
 {
-    (void)fprintf(p->f,
-                  "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
-                  "height=\"%.1f\"/>\n",
-                  class, picture_x(p, from), y, columns * p->column, height);
+    fprintf(p->f,
+            "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
+            "height=\"%.1f\"/>\n",
+            class, picture_x(p, from), y, columns * p->column, height);
 }
 
 void picture_text(const struct picture *p, const char *class, double x,
                   double y, const char *text)
 {
-    (void)fprintf(p->f, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x,
-                  y);
+    fprintf(p->f, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
     escape(p->f, text);
-    (void)fprintf(p->f, "</text>\n");
+    fprintf(p->f, "</text>\n");
 }
 
 /* Where there is room for it: a letter is about 7 wide. */
@@ -178,9 +176,8 @@ static void put_passes(const struct picture *p, double y)
             }
         }
         if (pass != 0) {
-            (void)fprintf(p->f,
-                          "<path class=\"line\" d=\"M%.1f %.1fv-5H%.1fv5\"/>\n",
-                          picture_x(p, i) + 2, y + 8, picture_x(p, end) - 2);
+            fprintf(p->f, "<path class=\"line\" d=\"M%.1f %.1fv-5H%.1fv5\"/>\n",
+                    picture_x(p, i) + 2, y + 8, picture_x(p, end) - 2);
             put_if_it_fits(p, i, end - i, y - 2, name[pass]);
         }
     }
@@ -210,10 +207,10 @@ void picture_legend(const struct picture *p, double y,
     double x = PICTURE_LEFT;
 
     for (; entries[0]; entries += 2) {
-        (void)fprintf(p->f,
-                      "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"14\" "
-                      "height=\"14\"/>\n",
-                      entries[0], x, y - 12);
+        fprintf(p->f,
+                "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"14\" "
+                "height=\"14\"/>\n",
+                entries[0], x, y - 12);
         picture_text(p, "small", x + 20, y, entries[1]);
         x += 40.0 + 6.6 * (double)strlen(entries[1]);
     }

@@ -47,7 +47,7 @@ static void put_held(const struct picture *p, const struct scale *s,
 
     picture_box(p, "shard", begin, columns, shards, BOTTOM - shards);
     picture_box(p, "full", begin, columns, all, shards - all);
-    (void)snprintf(text, sizeof(text), "%" PRIu64, weights_at(m));
+    snprintf(text, sizeof(text), "%" PRIu64, weights_at(m));
     if (7.0 * (double)strlen(text) <= columns * p->column) {
         const bool above = shards > all && shards - all < LETTERS;
 
@@ -75,8 +75,8 @@ static void put_level(const struct picture *p, const struct scale *s,
 {
     const double y = y_of(s, weights);
 
-    (void)fprintf(p->f, "<path class=\"%s\" d=\"M%d %.1fH%d\"/>\n", class,
-                  PICTURE_LEFT, y, PICTURE_RIGHT);
+    fprintf(p->f, "<path class=\"%s\" d=\"M%d %.1fH%d\"/>\n", class,
+            PICTURE_LEFT, y, PICTURE_RIGHT);
     picture_text(p, class, PICTURE_LEFT + 6, text_y - 6, text);
 }
 
@@ -98,17 +98,17 @@ static void put_levels(const struct picture *p, const struct scale *s)
         bound_y - whole_y < LETTERS && whole_y - bound_y < LETTERS;
     char text[128];
 
-    (void)snprintf(text, sizeof(text),
-                   "without sharding: the whole model, M = %" PRIu64, e->total);
+    snprintf(text, sizeof(text),
+             "without sharding: the whole model, M = %" PRIu64, e->total);
     put_level(p, s, "whole", e->total, close ? upper - LETTERS : whole_y, text);
     if (bound_of(e) == e->resting + e->largest) {
-        (void)snprintf(text, sizeof(text),
-                       "the bound: M/K + largest unit = %" PRIu64 " + %" PRIu64
-                       " = %" PRIu64,
-                       e->resting, e->largest, bound_of(e));
+        snprintf(text, sizeof(text),
+                 "the bound: M/K + largest unit = %" PRIu64 " + %" PRIu64
+                 " = %" PRIu64,
+                 e->resting, e->largest, bound_of(e));
     } else {
-        (void)snprintf(text, sizeof(text), "the bound of the oracle: %" PRIu64,
-                       bound_of(e));
+        snprintf(text, sizeof(text), "the bound of the oracle: %" PRIu64,
+                 bound_of(e));
     }
     put_level(p, s, "bound", bound_of(e), close ? upper : bound_y, text);
 }
@@ -131,9 +131,8 @@ int picture_memory(FILE *f, const struct expect *e, const struct record *r,
     if (s.most == 0) {
         s.most = 1;
     }
-    (void)snprintf(title, sizeof(title),
-                   "Weights that one of %u ranks holds during a step",
-                   r->n_ranks);
+    snprintf(title, sizeof(title),
+             "Weights that one of %u ranks holds during a step", r->n_ranks);
     picture_open(&p, title, HEIGHT);
     put_columns(&p, &s);
     put_levels(&p, &s);

@@ -107,10 +107,9 @@ static void put_meetings(const struct picture *p, uint32_t ranks)
         const struct record_flight *x = &flights->flight[i];
 
         if (x->issued < p->n && x->unit < p->e->units->n_units) {
-            (void)fprintf(
-                p->f, "<path class=\"meets\" d=\"M%.1f %.1fV%.1f\"/>\n",
-                picture_x(p, x->issued + 0.38), row_y(p, 0, x->unit) + BAR,
-                row_y(p, ranks - 1, x->unit));
+            fprintf(p->f, "<path class=\"meets\" d=\"M%.1f %.1fV%.1f\"/>\n",
+                    picture_x(p, x->issued + 0.38), row_y(p, 0, x->unit) + BAR,
+                    row_y(p, ranks - 1, x->unit));
         }
     }
 }
@@ -119,14 +118,14 @@ static int put_rank(const struct picture *p, uint32_t rank)
 {
     char text[64];
 
-    (void)snprintf(text, sizeof(text), "rank %u", rank);
+    snprintf(text, sizeof(text), "rank %u", rank);
     picture_text(p, "", 12, row_y(p, rank, 0) - 10, text);
     for (uint32_t u = 0; u < p->e->units->n_units; u++) {
-        (void)snprintf(text, sizeof(text), "unit %u", u);
+        snprintf(text, sizeof(text), "unit %u", u);
         picture_text(p, "muted end", PICTURE_LEFT - 8, row_y(p, rank, u) + 15,
                      text);
-        (void)fprintf(p->f, "<path class=\"line\" d=\"M%d %.1fH%d\"/>\n",
-                      PICTURE_LEFT, row_y(p, rank, u) + BAR, PICTURE_RIGHT);
+        fprintf(p->f, "<path class=\"line\" d=\"M%d %.1fH%d\"/>\n",
+                PICTURE_LEFT, row_y(p, rank, u) + BAR, PICTURE_RIGHT);
     }
     FSDP_TRY(put_windows(p, rank));
     put_flights(p, rank);
@@ -154,9 +153,9 @@ static int draw_step(FILE *f, const struct expect *e, const struct record *r,
     FSDP_TRY(picture_make(f, e, r, &p, error));
     p.inside = inside;
     bottom = row_y(&p, ranks, 0);
-    (void)snprintf(title, sizeof(title), "One step of %u units on %u ranks%s",
-                   e->units->n_units, r->n_ranks,
-                   r->n_ranks > RANKS ? ", of which two are shown" : "");
+    snprintf(title, sizeof(title), "One step of %u units on %u ranks%s",
+             e->units->n_units, r->n_ranks,
+             r->n_ranks > RANKS ? ", of which two are shown" : "");
     picture_open(&p, title, (uint32_t)bottom + 20);
     picture_modules(&p, 74);
     put_meetings(&p, ranks);
@@ -168,9 +167,9 @@ static int draw_step(FILE *f, const struct expect *e, const struct record *r,
     picture_close(&p);
     if (status != FSDP_OK) {
         error->status = status;
-        (void)snprintf(error->message, sizeof(error->message),
-                       "a window of rank 0 never closes, as in a pass that "
-                       "was cancelled: it cannot be drawn");
+        snprintf(error->message, sizeof(error->message),
+                 "a window of rank 0 never closes, as in a pass that "
+                 "was cancelled: it cannot be drawn");
     }
     return status;
 }

@@ -36,7 +36,7 @@ void progress_begin(struct progress *p, const char *phase, const char *unit,
                     uint32_t total, bool silent)
 {
     *p = (struct progress){.unit = unit, .total = total, .silent = silent};
-    (void)snprintf(p->phase, sizeof(p->phase), "%s", phase);
+    snprintf(p->phase, sizeof(p->phase), "%s", phase);
     (void)pthread_mutex_init(&p->lock, NULL);
     p->terminal = isatty(STDERR_FILENO) != 0;
     p->colour = progress_has_colour(stderr);
@@ -49,11 +49,11 @@ static const char *span(double seconds, char out[24])
     const unsigned long s = (unsigned long)(seconds + 0.5);
 
     if (s < 60) {
-        (void)snprintf(out, 24, "%lu s", s);
+        snprintf(out, 24, "%lu s", s);
     } else if (s < 3600) {
-        (void)snprintf(out, 24, "%lu:%02lu min", s / 60, s % 60);
+        snprintf(out, 24, "%lu:%02lu min", s / 60, s % 60);
     } else {
-        (void)snprintf(out, 24, "%lu:%02lu h", s / 3600, s % 3600 / 60);
+        snprintf(out, 24, "%lu:%02lu h", s / 3600, s % 3600 / 60);
     }
     return out;
 }
@@ -62,11 +62,11 @@ static void put_bar(const struct progress *p)
 {
     const uint32_t full = (uint32_t)((uint64_t)BAR * p->done / p->total);
 
-    (void)fprintf(stderr, "[%s", p->colour ? "\033[32m" : "");
+    fprintf(stderr, "[%s", p->colour ? "\033[32m" : "");
     for (uint32_t i = 0; i < BAR; i++) {
-        (void)fputc(i < full ? '#' : '.', stderr);
+        fputc(i < full ? '#' : '.', stderr);
     }
-    (void)fprintf(stderr, "%s] ", p->colour ? "\033[0m" : "");
+    fprintf(stderr, "%s] ", p->colour ? "\033[0m" : "");
 }
 
 /* Counts, failures, time; `rest`: and what is left of it. */
@@ -75,28 +75,28 @@ static void put_line(const struct progress *p, bool rest)
     const double passed = now() - p->began;
     char text[24];
 
-    (void)fprintf(stderr, "%s: ", p->phase);
+    fprintf(stderr, "%s: ", p->phase);
     if (p->terminal && p->total > 0) {
         put_bar(p);
     }
     if (p->total > 0) {
-        (void)fprintf(stderr, "%u of %u %s", p->done, p->total, p->unit);
+        fprintf(stderr, "%u of %u %s", p->done, p->total, p->unit);
     } else {
-        (void)fprintf(stderr, "%u %s", p->done, p->unit);
+        fprintf(stderr, "%u %s", p->done, p->unit);
     }
     if (p->failed > 0) {
-        (void)fprintf(stderr, ", %s%u failed%s", p->colour ? "\033[31m" : "",
-                      p->failed, p->colour ? "\033[0m" : "");
+        fprintf(stderr, ", %s%u failed%s", p->colour ? "\033[31m" : "",
+                p->failed, p->colour ? "\033[0m" : "");
     }
     if (rest) {
-        (void)fprintf(stderr, ", %s", span(passed, text));
+        fprintf(stderr, ", %s", span(passed, text));
     }
     if (rest && p->done > 0 && p->done < p->total) {
-        (void)fprintf(stderr, ", about %s left",
-                      span(passed / p->done * (p->total - p->done), text));
+        fprintf(stderr, ", about %s left",
+                span(passed / p->done * (p->total - p->done), text));
     }
     if (rest && p->what[0] != '\0') {
-        (void)fprintf(stderr, ": %s", p->what);
+        fprintf(stderr, ": %s", p->what);
     }
 }
 
@@ -107,9 +107,9 @@ static void show(struct progress *p)
     if (!p->silent &&
         t - p->shown >= (p->terminal ? every_terminal : every_pipe)) {
         p->shown = t;
-        (void)fputs(p->terminal ? "\r\033[K" : "", stderr);
+        fputs(p->terminal ? "\r\033[K" : "", stderr);
         put_line(p, true);
-        (void)fputs(p->terminal ? "" : "\n", stderr);
+        fputs(p->terminal ? "" : "\n", stderr);
         (void)fflush(stderr);
     }
 }
@@ -169,7 +169,7 @@ void progress_add(struct progress *p, uint32_t done, uint32_t failed)
 
 void progress_name(struct progress *p, const char *what)
 {
-    (void)snprintf(p->what, sizeof(p->what), "%s", what);
+    snprintf(p->what, sizeof(p->what), "%s", what);
     progress_add(p, 0, 0);
 }
 
@@ -177,7 +177,7 @@ void progress_clear(struct progress *p)
 {
     end_ticks(p);
     if (!p->silent && p->terminal) {
-        (void)fputs("\r\033[K", stderr);
+        fputs("\r\033[K", stderr);
         (void)fflush(stderr);
     }
 }
@@ -187,7 +187,7 @@ void progress_end(struct progress *p)
     progress_clear(p);
     if (!p->silent && p->done > 0) {
         put_line(p, p->terminal);
-        (void)fputc('\n', stderr);
+        fputc('\n', stderr);
     }
     (void)pthread_mutex_destroy(&p->lock);
     p->silent = true;

@@ -29,18 +29,15 @@ const char *report_drawn_why(const struct judge_drawn *d,
 
     switch (report_drawn_outcome(d)) {
     case JUDGE_FAIL:
-        (void)snprintf(out, REPORT_LINE_BYTES,
-                       "%" PRIu32 " of %" PRIu32
-                       " drawn scripts fail, first: %s",
-                       d->failed, d->played, report_printable(d->first, first));
+        snprintf(out, REPORT_LINE_BYTES,
+                 "%" PRIu32 " of %" PRIu32 " drawn scripts fail, first: %s",
+                 d->failed, d->played, report_printable(d->first, first));
         break;
     case JUDGE_INCOMPLETE:
-        (void)snprintf(out, REPORT_LINE_BYTES,
-                       "drawn scripts without a verdict");
+        snprintf(out, REPORT_LINE_BYTES, "drawn scripts without a verdict");
         break;
     case JUDGE_NOT_CLAIMED:
-        (void)snprintf(out, REPORT_LINE_BYTES,
-                       "the engine does not claim scripts");
+        snprintf(out, REPORT_LINE_BYTES, "the engine does not claim scripts");
         break;
     default:
         out[0] = '\0';
@@ -71,7 +68,7 @@ const char *report_drawn_rerun(const struct report_meta *meta,
         strspn(seed + 8, "0123456789") + 8 == (size_t)(rerun + n - seed)) {
         n = (size_t)(seed - rerun);
     }
-    (void)snprintf(out, REPORT_LINE_BYTES, "%.*s%s%s", (int)n, rerun,
-                   n > 0 ? " --script " : "", n > 0 ? d->first : "");
+    snprintf(out, REPORT_LINE_BYTES, "%.*s%s%s", (int)n, rerun,
+             n > 0 ? " --script " : "", n > 0 ? d->first : "");
     return out;
 }

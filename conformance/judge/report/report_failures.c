@@ -32,10 +32,10 @@ static void put_told(FILE *f, const struct judge_result *r, uint32_t c,
 
     while (at && (n < MAX_TOLD || meta->verbose) &&
            report_told_line(&at, line)) {
-        (void)fprintf(f, "  %s   %s\n", n++ == 0 ? "told" : "    ", line);
+        fprintf(f, "  %s   %s\n", n++ == 0 ? "told" : "    ", line);
     }
     if (at && *at != '\0') {
-        (void)fputs("         ... (--verbose: all of it)\n", f);
+        fputs("         ... (--verbose: all of it)\n", f);
     }
 }
 
@@ -49,29 +49,28 @@ static void put_failure(FILE *f, const struct judge_result *r, uint32_t c,
     char clean[REPORT_LINE_BYTES];
     char value[REPORT_VALUE_BYTES];
 
-    (void)fprintf(f, "%s %s (%s): %s\n", judge_outcome_name(item->outcome),
-                  requirement->id, requirement->must != 0 ? "MUST" : "SHOULD",
-                  requirement->text);
-    (void)fprintf(f, "  case   %s\n", r->cases[c].id);
+    fprintf(f, "%s %s (%s): %s\n", judge_outcome_name(item->outcome),
+            requirement->id, requirement->must != 0 ? "MUST" : "SHOULD",
+            requirement->text);
+    fprintf(f, "  case   %s\n", r->cases[c].id);
     report_place(item->detail, line);
     if (line[0] != '\0') {
-        (void)fprintf(f, "  where  %s\n", report_printable(line, clean));
+        fprintf(f, "  where  %s\n", report_printable(line, clean));
     }
     if (report_has_values(found)) {
-        (void)fprintf(f, "  got    %s\n",
-                      report_value(found->form, found->got, value));
-        (void)fprintf(f, "  want   %s\n",
-                      report_value(found->form, found->want, value));
+        fprintf(f, "  got    %s\n",
+                report_value(found->form, found->got, value));
+        fprintf(f, "  want   %s\n",
+                report_value(found->form, found->want, value));
     }
     /* How ranks ended is longer than a note. */
-    (void)fprintf(f, "  what   %s\n",
-                  report_printable(item->outcome == JUDGE_FAIL
-                                       ? found->note
-                                       : r->cases[c].reason,
-                                   clean));
+    fprintf(f, "  what   %s\n",
+            report_printable(item->outcome == JUDGE_FAIL ? found->note
+                                                         : r->cases[c].reason,
+                             clean));
     put_told(f, r, c, q, meta);
     if (meta->rerun) {
-        (void)fprintf(
+        fprintf(
             f, "  rerun  %s\n",
             report_printable(report_rerun(meta, &r->cases[c], line), clean));
     }
@@ -177,18 +176,16 @@ static void put_also(FILE *f, const struct judge_result *r, uint32_t c,
     if (total == 0) {
         return;
     }
-    (void)fprintf(f, "  and %" PRIu32 " more case%s:", total,
-                  total > 1 ? "s" : "");
+    fprintf(f, "  and %" PRIu32 " more case%s:", total, total > 1 ? "s" : "");
     for (uint32_t d = 0; d < r->n_cases && shown < MAX_ALSO; d++) {
         if (d != c && same_failure(r, c, d, q)) {
-            (void)fprintf(f, "%s %s", shown > 0 ? "," : "", r->cases[d].id);
+            fprintf(f, "%s %s", shown > 0 ? "," : "", r->cases[d].id);
             shown++;
         }
     }
-    (void)fputs(total > shown ? ", ...\n" : "\n", f);
+    fputs(total > shown ? ", ...\n" : "\n", f);
     if (total > shown && meta->report) {
-        (void)fprintf(f, "  all    fsdp-cts run --from %s --failed\n",
-                      meta->report);
+        fprintf(f, "  all    fsdp-cts run --from %s --failed\n", meta->report);
     }
 }
 
@@ -253,9 +250,9 @@ void report_first_cause(FILE *f, const struct judge_result *r,
     uint32_t q;
 
     if (judge_first_cause(r, &c, &q)) {
-        (void)fputs("look at this first:\n", f);
+        fputs("look at this first:\n", f);
         put_with_others(f, r, c, q, meta);
-        (void)fputc('\n', f);
+        fputc('\n', f);
     }
 }
 
@@ -280,12 +277,11 @@ int report_failures(FILE *f, const struct judge_result *r,
         }
     }
     if (different > shown) {
-        (void)fprintf(f, "and %" PRIu32 " different failures more: %s\n",
-                      different - shown,
-                      meta->report ? meta->report
-                                   : "--verbose, or --report FILE");
+        fprintf(f, "and %" PRIu32 " different failures more: %s\n",
+                different - shown,
+                meta->report ? meta->report : "--verbose, or --report FILE");
     }
-    (void)fputs(different > 1 ? "\n" : "", f);
+    fputs(different > 1 ? "\n" : "", f);
     free(list);
     return FSDP_OK;
 }

@@ -12,11 +12,9 @@ static int fail(struct report_file *file, const char *what)
     if (file->error->status == FSDP_OK) {
         file->error->status = FSDP_ERR_IO;
         file->error->native = errno;
-        (void)snprintf(file->error->where, sizeof(file->error->where),
-                       "report");
-        (void)snprintf(file->error->message, sizeof(file->error->message),
-                       "cannot %s %.140s: %s", what, file->partial,
-                       strerror(errno));
+        snprintf(file->error->where, sizeof(file->error->where), "report");
+        snprintf(file->error->message, sizeof(file->error->message),
+                 "cannot %s %.140s: %s", what, file->partial, strerror(errno));
     }
     return FSDP_ERR_IO;
 }
@@ -30,10 +28,10 @@ int report_file_open(struct report_file *file, const char *path,
         errno = ENAMETOOLONG;
         return fail(file, "open");
     }
-    (void)snprintf(file->path, sizeof(file->path), "%s", path);
+    snprintf(file->path, sizeof(file->path), "%s", path);
     file->in_place = special_file(path);
-    (void)snprintf(file->partial, sizeof(file->partial), "%s%s", file->path,
-                   file->in_place ? "" : ".partial");
+    snprintf(file->partial, sizeof(file->partial), "%s%s", file->path,
+             file->in_place ? "" : ".partial");
     file->f = fopen(file->partial, "we");
     return file->f ? FSDP_OK : fail(file, "open");
 }
@@ -62,10 +60,10 @@ int report_file_close(struct report_file *file, int status)
         }
         if (file->error->status == FSDP_OK) {
             file->error->status = status;
-            (void)snprintf(file->error->message, sizeof(file->error->message),
-                           "cannot write %.140s: %s", file->partial,
-                           status == FSDP_ERR_IO ? strerror(why)
-                                                 : fsdp_status_text(status));
+            snprintf(file->error->message, sizeof(file->error->message),
+                     "cannot write %.140s: %s", file->partial,
+                     status == FSDP_ERR_IO ? strerror(why)
+                                           : fsdp_status_text(status));
         }
     }
     return status;

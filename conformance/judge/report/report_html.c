@@ -36,14 +36,14 @@ struct html_counts html_count_requirement(const struct judge_result *r,
 
 void html_link_requirement(const struct html *h, const struct requirement *q)
 {
-    (void)fprintf(h->f, "<a href=\"#r-%s\"><code>%s</code></a>", q->id, q->id);
+    fprintf(h->f, "<a href=\"#r-%s\"><code>%s</code></a>", q->id, q->id);
 }
 
 void html_link_case(const struct html *h, uint32_t part, uint32_t c)
 {
-    (void)fprintf(h->f, "<a href=\"#c%u-%u\">", part, c);
+    fprintf(h->f, "<a href=\"#c%u-%u\">", part, c);
     page_escape_name(h->f, h->part[part].result->cases[c].id);
-    (void)fputs("</a>", h->f);
+    fputs("</a>", h->f);
 }
 
 const char *html_engine(const struct judge_result *r)
@@ -57,31 +57,31 @@ static void head(const struct html *h)
     char date[PAGE_NUMBER_BYTES];
 
     page_begin(h->f);
-    (void)fputs("fsdp-cts: ", h->f);
+    fputs("fsdp-cts: ", h->f);
     for (uint32_t i = 0; i < h->n; i++) {
-        (void)fputs(i > 0 ? ", " : "", h->f);
+        fputs(i > 0 ? ", " : "", h->f);
         page_escape(h->f, html_engine(h->part[i].result));
     }
     page_begin_body(h->f);
-    (void)fputs("<h1>What the suite found</h1>\n<p class=\"dim\">", h->f);
+    fputs("<h1>What the suite found</h1>\n<p class=\"dim\">", h->f);
     if (m->suite_version) {
-        (void)fputs("fsdp-cts ", h->f);
+        fputs("fsdp-cts ", h->f);
         page_escape(h->f, m->suite_version);
     }
     if (m->ended > 0) {
-        (void)fprintf(h->f, ", %s", page_date(m->ended, date));
+        fprintf(h->f, ", %s", page_date(m->ended, date));
     }
-    (void)fputs(". <a href=\"#failed\">what failed</a> &middot; "
-                "<a href=\"#cases\">cases</a> &middot; "
-                "<a href=\"#requirements\">what is asked</a>",
-                h->f);
-    (void)fputs(
-        h->n_mutants > 0 ? " &middot; <a href=\"#kills\">kill matrix</a>" : "",
-        h->f);
-    (void)fputs(h->against ? " &middot; <a href=\"#against\">since the "
-                             "earlier run</a></p>\n"
-                           : "</p>\n",
-                h->f);
+    fputs(". <a href=\"#failed\">what failed</a> &middot; "
+          "<a href=\"#cases\">cases</a> &middot; "
+          "<a href=\"#requirements\">what is asked</a>",
+          h->f);
+    fputs(h->n_mutants > 0 ? " &middot; <a href=\"#kills\">kill matrix</a>"
+                           : "",
+          h->f);
+    fputs(h->against ? " &middot; <a href=\"#against\">since the "
+                       "earlier run</a></p>\n"
+                     : "</p>\n",
+          h->f);
 }
 
 static int write_all(struct html *h)

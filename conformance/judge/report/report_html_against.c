@@ -94,27 +94,27 @@ static void outcome_row(struct html *h, uint32_t part, uint32_t q,
             continue;
         }
         if (n == 0) {
-            (void)fprintf(h->f, "<tr><td class=\"%s\">%s</td><td>",
-                          change_words[change].css, change_words[change].name);
+            fprintf(h->f, "<tr><td class=\"%s\">%s</td><td>",
+                    change_words[change].css, change_words[change].name);
             html_link_requirement(h, r->requirement[q]);
-            (void)fputs("</td><td data-l=\"engine\">", h->f);
+            fputs("</td><td data-l=\"engine\">", h->f);
             page_escape(h->f, html_engine(r));
-            (void)fputs("</td><td class=\"wide\"><ul class=\"cases\">", h->f);
+            fputs("</td><td class=\"wide\"><ul class=\"cases\">", h->f);
         }
         if (n++ < CASES_MOST) {
-            (void)fputs("<li>", h->f);
+            fputs("<li>", h->f);
             html_link_case(h, part, c);
-            (void)fputs("</li>", h->f);
+            fputs("</li>", h->f);
         }
     }
     if (n > CASES_MOST) {
-        (void)fprintf(h->f, "<li>and %u more</li>", n - CASES_MOST);
+        fprintf(h->f, "<li>and %u more</li>", n - CASES_MOST);
     }
     if (n > 0) {
-        (void)fprintf(h->f,
-                      "</ul></td><td class=\"n\" data-l=\"cases\">%u"
-                      "</td></tr>\n",
-                      n);
+        fprintf(h->f,
+                "</ul></td><td class=\"n\" data-l=\"cases\">%u"
+                "</td></tr>\n",
+                n);
     }
 }
 
@@ -126,20 +126,20 @@ static void figure_row(struct html *h, uint32_t part, uint32_t c,
     char a[PAGE_NUMBER_BYTES];
     char b[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(h->f, "<tr><td>%s</td><td data-l=\"engine\">", name);
+    fprintf(h->f, "<tr><td>%s</td><td data-l=\"engine\">", name);
     page_escape(h->f, html_engine(h->part[part].result));
-    (void)fputs("</td><td class=\"wide\">", h->f);
+    fputs("</td><td class=\"wide\">", h->f);
     html_link_case(h, part, c);
-    (void)fprintf(h->f,
-                  "</td><td class=\"n\" data-l=\"before\">%s</td>"
-                  "<td class=\"n\" data-l=\"now\">%s</td><td class=\"n\" "
-                  "data-l=\"change\">",
-                  page_count(before, a), page_count(after, b));
+    fprintf(h->f,
+            "</td><td class=\"n\" data-l=\"before\">%s</td>"
+            "<td class=\"n\" data-l=\"now\">%s</td><td class=\"n\" "
+            "data-l=\"change\">",
+            page_count(before, a), page_count(after, b));
     if (before > 0) {
-        (void)fprintf(h->f, "%+.2f&#8239;%%",
-                      100.0 * ((double)after / (double)before - 1.0));
+        fprintf(h->f, "%+.2f&#8239;%%",
+                100.0 * ((double)after / (double)before - 1.0));
     }
-    (void)fputs("</td></tr>\n", h->f);
+    fputs("</td></tr>\n", h->f);
 }
 
 /* Those that differ, as far as the page has room; how many there are. */
@@ -174,22 +174,22 @@ static void cases_of_one(struct html *h, uint32_t part, const uint32_t *then)
     for (uint32_t c = 0; c < now->n_cases; c++) {
         known += then[c] != JUDGE_NONE ? 1 : 0;
     }
-    (void)fputs("<p class=\"dim\">", h->f);
+    fputs("<p class=\"dim\">", h->f);
     page_escape(h->f, html_engine(now));
-    (void)fprintf(h->f,
-                  ": %s then, %s now; %u cases of both runs, %u new, %u "
-                  "gone.</p>\n",
-                  judge_verdict_name(h->against[part]->verdict),
-                  judge_verdict_name(now->verdict), known, now->n_cases - known,
-                  h->against[part]->n_cases - known);
+    fprintf(h->f,
+            ": %s then, %s now; %u cases of both runs, %u new, %u "
+            "gone.</p>\n",
+            judge_verdict_name(h->against[part]->verdict),
+            judge_verdict_name(now->verdict), known, now->n_cases - known,
+            h->against[part]->n_cases - known);
 }
 
 static void outcomes(struct html *h, uint32_t *const *then)
 {
-    (void)fputs("<div class=\"scroll\"><table class=\"changes\"><thead><tr>"
-                "<th></th><th>requirement</th><th>engine</th><th>cases</th>"
-                "<th class=\"n\"></th></tr></thead><tbody>\n",
-                h->f);
+    fputs("<div class=\"scroll\"><table class=\"changes\"><thead><tr>"
+          "<th></th><th>requirement</th><th>engine</th><th>cases</th>"
+          "<th class=\"n\"></th></tr></thead><tbody>\n",
+          h->f);
     for (uint32_t change = CHANGE_FAILS; change < N_CHANGES; change++) {
         for (uint32_t p = 0; p < h->n; p++) {
             for (uint32_t q = 0; q < h->part[p].result->n_requirements; q++) {
@@ -197,30 +197,29 @@ static void outcomes(struct html *h, uint32_t *const *then)
             }
         }
     }
-    (void)fputs("</tbody></table></div>\n", h->f);
+    fputs("</tbody></table></div>\n", h->f);
 }
 
 static void figures(struct html *h, uint32_t *const *then)
 {
     uint32_t n = 0;
 
-    (void)fputs("<h3>Exact figures that changed</h3>\n<div class=\"scroll\">"
-                "<table class=\"changes\"><thead><tr><th>figure</th>"
-                "<th>engine</th><th>case</th><th class=\"n\">before</th>"
-                "<th class=\"n\">now</th><th class=\"n\">change</th></tr>"
-                "</thead><tbody>\n",
-                h->f);
+    fputs("<h3>Exact figures that changed</h3>\n<div class=\"scroll\">"
+          "<table class=\"changes\"><thead><tr><th>figure</th>"
+          "<th>engine</th><th>case</th><th class=\"n\">before</th>"
+          "<th class=\"n\">now</th><th class=\"n\">change</th></tr>"
+          "</thead><tbody>\n",
+          h->f);
     for (uint32_t p = 0; p < h->n; p++) {
         for (uint32_t c = 0; c < h->part[p].result->n_cases; c++) {
             n += figures_of(h, p, c, then[p][c], n);
         }
     }
-    (void)fputs("</tbody></table></div>\n", h->f);
+    fputs("</tbody></table></div>\n", h->f);
     if (n > FIGURES_MOST) {
-        (void)fprintf(h->f, "<p class=\"dim\">And %u more.</p>\n",
-                      n - FIGURES_MOST);
+        fprintf(h->f, "<p class=\"dim\">And %u more.</p>\n", n - FIGURES_MOST);
     } else if (n == 0) {
-        (void)fputs("<p class=\"dim\">None.</p>\n", h->f);
+        fputs("<p class=\"dim\">None.</p>\n", h->f);
     }
 }
 
@@ -244,7 +243,7 @@ int html_against(struct html *h)
     }
     status = then ? status : FSDP_ERR_NOMEM;
     if (status == FSDP_OK) {
-        (void)fputs("<h2 id=\"against\">Since the earlier run</h2>\n", h->f);
+        fputs("<h2 id=\"against\">Since the earlier run</h2>\n", h->f);
         for (uint32_t p = 0; p < h->n; p++) {
             cases_of_one(h, p, then[p]);
         }

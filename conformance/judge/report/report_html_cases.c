@@ -16,8 +16,7 @@ static void tag(const struct html *h, const char *css, uint32_t n,
                 const char *what)
 {
     if (n > 0) {
-        (void)fprintf(h->f, "<span class=\"tag %s\">%u %s</span>", css, n,
-                      what);
+        fprintf(h->f, "<span class=\"tag %s\">%u %s</span>", css, n, what);
     }
 }
 
@@ -26,27 +25,27 @@ static void case_head(const struct html *h, uint32_t part, uint32_t c,
 {
     const struct judge_result *r = h->part[part].result;
 
-    (void)fprintf(h->f, "<details class=\"case\" id=\"c%u-%u\" data-name=\"",
-                  part, c);
+    fprintf(h->f, "<details class=\"case\" id=\"c%u-%u\" data-name=\"", part,
+            c);
     page_escape(h->f, r->cases[c].id);
-    (void)fputs(" ", h->f);
+    fputs(" ", h->f);
     page_escape(h->f, html_engine(r));
     for (uint32_t q = 0; q < r->n_requirements && n->failures > 0; q++) {
         if (r->reported[q] && judge_is_failure(judge_item_at(r, c, q))) {
-            (void)fprintf(h->f, " %s", r->requirement[q]->id);
+            fprintf(h->f, " %s", r->requirement[q]->id);
         }
     }
-    (void)fprintf(h->f, "\"%s%s><summary><span class=\"name\">",
-                  n->failures > 0 ? " data-changed" : "", open ? " open" : "");
+    fprintf(h->f, "\"%s%s><summary><span class=\"name\">",
+            n->failures > 0 ? " data-changed" : "", open ? " open" : "");
     page_escape_name(h->f, r->cases[c].id);
-    (void)fputs("</span><span class=\"tag\">", h->f);
+    fputs("</span><span class=\"tag\">", h->f);
     page_escape(h->f, html_engine(r));
-    (void)fputs("</span>", h->f);
+    fputs("</span>", h->f);
     tag(h, "worse", n->failures, "fail");
     tag(h, "", n->of[JUDGE_BLOCKED], "blocked");
     tag(h, "open", n->of[JUDGE_INCOMPLETE] + n->of[JUDGE_SKIP], "open");
     tag(h, n->failures == 0 ? "better" : "", n->of[JUDGE_PASS], "pass");
-    (void)fputs("</summary>\n<div class=\"body\">\n", h->f);
+    fputs("</summary>\n<div class=\"body\">\n", h->f);
 }
 
 /* The numbers that stand in its line of the text. */
@@ -56,25 +55,25 @@ static void case_numbers(const struct html *h, const struct judge_case *c)
     char b[PAGE_NUMBER_BYTES];
 
     if (c->outcome != JUDGE_PASS) {
-        (void)fprintf(h->f, "<p>%s: ", judge_outcome_name(c->outcome));
+        fprintf(h->f, "<p>%s: ", judge_outcome_name(c->outcome));
         page_escape(h->f, c->reason);
-        (void)fputs("</p>\n", h->f);
+        fputs("</p>\n", h->f);
     }
-    (void)fputs("<ul class=\"legend numbers\">", h->f);
+    fputs("<ul class=\"legend numbers\">", h->f);
     if (c->has_losses) {
-        (void)fprintf(h->f,
-                      "<li>final loss <b>%.9g</b></li><li>losses off <b>%u of "
-                      "%u</b></li>",
-                      (double)c->final_loss, c->losses_off, c->n_losses);
+        fprintf(h->f,
+                "<li>final loss <b>%.9g</b></li><li>losses off <b>%u of "
+                "%u</b></li>",
+                (double)c->final_loss, c->losses_off, c->n_losses);
     }
     if (c->has_counts) {
-        (void)fprintf(h->f,
-                      "<li>peak of parameters <b>%s</b> of %s</li>"
-                      "<li>collectives of a step <b>%u</b> of %u</li>",
-                      page_count(c->peak, a), page_count(c->peak_expected, b),
-                      c->collectives, c->collectives_expected);
+        fprintf(h->f,
+                "<li>peak of parameters <b>%s</b> of %s</li>"
+                "<li>collectives of a step <b>%u</b> of %u</li>",
+                page_count(c->peak, a), page_count(c->peak_expected, b),
+                c->collectives, c->collectives_expected);
     }
-    (void)fputs("</ul>\n", h->f);
+    fputs("</ul>\n", h->f);
 }
 
 static void case_failures(struct html *h, uint32_t part, uint32_t c)
@@ -86,19 +85,17 @@ static void case_failures(struct html *h, uint32_t part, uint32_t c)
             continue;
         }
         if (h->n_failures == FAILURES_MOST) {
-            (void)fputs("<p class=\"what\"><span class=\"tag worse\">fail"
-                        "</span> ",
-                        h->f);
+            fputs("<p class=\"what\"><span class=\"tag worse\">fail"
+                  "</span> ",
+                  h->f);
             html_link_requirement(h, r->requirement[q]);
-            (void)fputs(" <span class=\"dim\">(see the report)</span></p>\n",
-                        h->f);
+            fputs(" <span class=\"dim\">(see the report)</span></p>\n", h->f);
             continue;
         }
         h->n_failures++;
-        (void)fprintf(h->f, "<div class=\"failure\" id=\"f%u-%u-%u\">", part, c,
-                      q);
+        fprintf(h->f, "<div class=\"failure\" id=\"f%u-%u-%u\">", part, c, q);
         html_failure(h, part, c, q);
-        (void)fputs("</div>\n", h->f);
+        fputs("</div>\n", h->f);
     }
 }
 
@@ -117,13 +114,13 @@ static void blocked_by(const struct html *h, uint32_t part, uint32_t c,
             continue;
         }
         if (first) {
-            (void)fputs("<p class=\"dim\">Blocked by ", h->f);
+            fputs("<p class=\"dim\">Blocked by ", h->f);
             html_link_requirement(h, r->requirement[by]);
         }
-        (void)fprintf(h->f, "%s %s", first ? ":" : ",", r->requirement[q]->id);
+        fprintf(h->f, "%s %s", first ? ":" : ",", r->requirement[q]->id);
         first = false;
     }
-    (void)fputs(first ? "" : "</p>\n", h->f);
+    fputs(first ? "" : "</p>\n", h->f);
 }
 
 static void case_blocked(const struct html *h, uint32_t part, uint32_t c)
@@ -141,14 +138,14 @@ static void one_case(struct html *h, uint32_t part, uint32_t c, bool open)
     case_head(h, part, c, &n, open);
     case_numbers(h, &r->cases[c]);
     case_failures(h, part, c);
-    (void)fputs("<div class=\"plots\">\n", h->f);
+    fputs("<div class=\"plots\">\n", h->f);
     html_show_picture(h, part, c);
     html_show_records(h, part, c);
-    (void)fputs("</div>\n", h->f);
+    fputs("</div>\n", h->f);
     if (n.of[JUDGE_BLOCKED] > 0) {
         case_blocked(h, part, c);
     }
-    (void)fputs("</div></details>\n", h->f);
+    fputs("</div></details>\n", h->f);
 }
 
 void html_cases(struct html *h)
@@ -159,7 +156,7 @@ void html_cases(struct html *h)
     for (uint32_t p = 0; p < h->n; p++) {
         n += h->part[p].result->n_cases;
     }
-    (void)fputs("<h2 id=\"cases\">Cases</h2>\n", h->f);
+    fputs("<h2 id=\"cases\">Cases</h2>\n", h->f);
     page_put_tools(h->f, "words of a case, an engine, a requirement that fails",
                    "failures only", n);
     for (uint32_t p = 0; p < h->n; p++) {

@@ -95,33 +95,33 @@ static void box(const struct html *h, const struct lanes *l,
     char at[PAGE_NUMBER_BYTES];
 
     compare_collective_words(&l->v->expect, c, words);
-    (void)fprintf(h->f, "<rect class=\"%s%s\" x=\"%s\" y=\"%u\"",
-                  css_of(c->kind), off ? " off" : "", page_at(x, at), y);
-    (void)fprintf(h->f, " width=\"%s\" height=\"18\"><title>%u: ",
-                  page_at(l->width, at), i + 1);
+    fprintf(h->f, "<rect class=\"%s%s\" x=\"%s\" y=\"%u\"", css_of(c->kind),
+            off ? " off" : "", page_at(x, at), y);
+    fprintf(h->f,
+            " width=\"%s\" height=\"18\"><title>%u: ", page_at(l->width, at),
+            i + 1);
     page_escape(h->f, words);
-    (void)fprintf(h->f, ", %llu elements</title></rect>",
-                  (unsigned long long)c->n);
+    fprintf(h->f, ", %llu elements</title></rect>", (unsigned long long)c->n);
     if (l->width >= LETTER && c->unit != FSDP_NO_UNIT) {
-        (void)fprintf(h->f, "<text class=\"in\" x=\"%s\" y=\"%u\">%u</text>",
-                      page_at(x + l->width / 2, at), y + 12, c->unit);
+        fprintf(h->f, "<text class=\"in\" x=\"%s\" y=\"%u\">%u</text>",
+                page_at(x + l->width / 2, at), y + 12, c->unit);
     }
 }
 
 static void lane(const struct html *h, const struct lanes *l, const char *name,
                  const struct record_sequence *s, uint32_t y)
 {
-    (void)fprintf(h->f, "<g class=\"lane\"><text x=\"0\" y=\"%u\">%s</text>",
-                  y + 12, name);
+    fprintf(h->f, "<g class=\"lane\"><text x=\"0\" y=\"%u\">%s</text>", y + 12,
+            name);
     for (uint32_t i = 0; i < s->n && i < SHOWN; i++) {
         box(h, l, s, i, y);
     }
-    (void)fputs("</g>\n", h->f);
+    fputs("</g>\n", h->f);
 }
 
 static void legend(const struct html *h, const struct lanes *l)
 {
-    (void)fputs("<ul class=\"legend\">", h->f);
+    fputs("<ul class=\"legend\">", h->f);
     for (uint32_t kind = 0; kind < FSDP_N_COLLECTIVES; kind++) {
         uint32_t want = 0;
         uint32_t got = 0;
@@ -133,12 +133,11 @@ static void legend(const struct html *h, const struct lanes *l)
             got += l->got->c[i].kind == kind ? 1 : 0;
         }
         if (want + got > 0) {
-            (void)fprintf(
-                h->f, "<li><i class=\"%s\"></i>%s <b>%u</b> of %u</li>",
-                css_of(kind), record_collective_name(kind), got, want);
+            fprintf(h->f, "<li><i class=\"%s\"></i>%s <b>%u</b> of %u</li>",
+                    css_of(kind), record_collective_name(kind), got, want);
         }
     }
-    (void)fputs("</ul>", h->f);
+    fputs("</ul>", h->f);
 }
 
 static void draw_lanes(struct html *h, struct lanes *l)
@@ -149,26 +148,26 @@ static void draw_lanes(struct html *h, struct lanes *l)
 
     l->width = (double)(PLOT_RIGHT - LANE_LEFT) / (n < SHOWN ? n : SHOWN);
     l->width = l->width < 22 ? l->width : 22;
-    (void)fprintf(h->f,
-                  "<figure><figcaption>Collectives of step %u, rank %u"
-                  "</figcaption>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
-                  "aria-labelledby=\"t%u\"><title id=\"t%u\">%u collectives, "
-                  "%u expected</title>\n",
-                  l->step, l->rank, PLOT_WIDTH, 2 * LANE_HEIGHT, id, id,
-                  l->got->n, l->want->n);
+    fprintf(h->f,
+            "<figure><figcaption>Collectives of step %u, rank %u"
+            "</figcaption>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" "
+            "aria-labelledby=\"t%u\"><title id=\"t%u\">%u collectives, "
+            "%u expected</title>\n",
+            l->step, l->rank, PLOT_WIDTH, 2 * LANE_HEIGHT, id, id, l->got->n,
+            l->want->n);
     lane(h, l, "want", l->want, 2);
     lane(h, l, "got", l->got, 2 + LANE_HEIGHT);
-    (void)fputs("</svg>", h->f);
+    fputs("</svg>", h->f);
     legend(h, l);
-    (void)fprintf(h->f,
-                  "<p class=\"peak-text\">In their order, each with its "
-                  "unit's number%s. %s</p></figure>\n",
-                  n > SHOWN ? ", the first of them" : "",
-                  !l->differ ? "Every rank and step has what is expected."
-                  : strict   ? "Outlined: what is not what the other has "
-                               "there."
-                             : "The engine may run ahead, so that another "
-                               "order can be right.");
+    fprintf(h->f,
+            "<p class=\"peak-text\">In their order, each with its "
+            "unit's number%s. %s</p></figure>\n",
+            n > SHOWN ? ", the first of them" : "",
+            !l->differ ? "Every rank and step has what is expected."
+            : strict   ? "Outlined: what is not what the other has "
+                         "there."
+                       : "The engine may run ahead, so that another "
+                         "order can be right.");
 }
 
 void html_collectives(struct html *h, const struct html_view *v)

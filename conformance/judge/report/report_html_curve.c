@@ -59,17 +59,17 @@ static void line(const struct curve *c, const char *css, const float *x)
     const char *command = "M";
     char at[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(c->p.f, "<path class=\"%s\" d=\"", css);
+    fprintf(c->p.f, "<path class=\"%s\" d=\"", css);
     for (uint32_t i = 0; i < c->n; i++) {
         if (!isfinite(x[i])) {
             command = "M";
             continue;
         }
-        (void)fprintf(c->p.f, "%s%s", command, page_at(plot_x(&c->p, i), at));
-        (void)fprintf(c->p.f, " %s", page_at(plot_y(&c->p, (double)x[i]), at));
+        fprintf(c->p.f, "%s%s", command, page_at(plot_x(&c->p, i), at));
+        fprintf(c->p.f, " %s", page_at(plot_y(&c->p, (double)x[i]), at));
         command = "L";
     }
-    (void)fputs("\"/>\n", c->p.f);
+    fputs("\"/>\n", c->p.f);
 }
 
 static void first_off(const struct curve *c, uint32_t each)
@@ -81,32 +81,32 @@ static void first_off(const struct curve *c, uint32_t each)
     if (c->off == c->n) {
         return;
     }
-    (void)fprintf(c->p.f, "<path class=\"first-off\" d=\"M%s %dV%d\"/>",
-                  page_at(x, at), PLOT_TOP, PLOT_BOTTOM);
-    (void)fprintf(c->p.f,
-                  "<text class=\"off\" x=\"%s\" y=\"%d\"%s>differs from step "
-                  "%u on</text>\n",
-                  page_at(right ? x - 4 : x + 4, at), PLOT_TOP + 8,
-                  right ? " text-anchor=\"end\"" : "", c->off / each);
+    fprintf(c->p.f, "<path class=\"first-off\" d=\"M%s %dV%d\"/>",
+            page_at(x, at), PLOT_TOP, PLOT_BOTTOM);
+    fprintf(c->p.f,
+            "<text class=\"off\" x=\"%s\" y=\"%d\"%s>differs from step "
+            "%u on</text>\n",
+            page_at(right ? x - 4 : x + 4, at), PLOT_TOP + 8,
+            right ? " text-anchor=\"end\"" : "", c->off / each);
 }
 
 /* What is to be seen: of a run that has ended early, of its beginning. */
 static void say(const struct curve *c, uint32_t each, char *words, size_t bytes)
 {
     if (c->off < c->n) {
-        (void)snprintf(words, bytes,
-                       "The first that differs from the unsharded run's is of "
-                       "step %u: %.9g, expected %.9g.",
-                       c->off / each, (double)c->got[c->off],
-                       (double)c->want[c->off]);
+        snprintf(words, bytes,
+                 "The first that differs from the unsharded run's is of "
+                 "step %u: %.9g, expected %.9g.",
+                 c->off / each, (double)c->got[c->off],
+                 (double)c->want[c->off]);
     } else if (c->n < c->asked) {
-        (void)snprintf(words, bytes,
-                       "The first %u of %u losses have the bits of the "
-                       "unsharded run's; the others are not shown.",
-                       c->n, c->asked);
+        snprintf(words, bytes,
+                 "The first %u of %u losses have the bits of the "
+                 "unsharded run's; the others are not shown.",
+                 c->n, c->asked);
     } else {
-        (void)snprintf(words, bytes,
-                       "Every loss has the bits of the unsharded run's.");
+        snprintf(words, bytes,
+                 "Every loss has the bits of the unsharded run's.");
     }
 }
 
@@ -117,21 +117,21 @@ static void draw_curve(struct html *h, struct curve *c, uint32_t each)
     say(c, each, words, sizeof(words));
     plot_open(h->f, ++h->n_ids, "Loss over steps", words);
     plot_grid(&c->p);
-    (void)fputs("<g class=\"curve\">", h->f);
+    fputs("<g class=\"curve\">", h->f);
     line(c, "want", c->want);
     line(c, "got", c->got);
     first_off(c, each);
-    (void)fprintf(h->f,
-                  "</g><g class=\"axis\"><text x=\"%d\" y=\"%d\">step 0</text>"
-                  "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%u</text></g>",
-                  PLOT_LEFT, PLOT_BOTTOM + 15, PLOT_RIGHT, PLOT_BOTTOM + 15,
-                  (c->n - 1) / each);
+    fprintf(h->f,
+            "</g><g class=\"axis\"><text x=\"%d\" y=\"%d\">step 0</text>"
+            "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%u</text></g>",
+            PLOT_LEFT, PLOT_BOTTOM + 15, PLOT_RIGHT, PLOT_BOTTOM + 15,
+            (c->n - 1) / each);
     plot_close(h->f);
-    (void)fprintf(h->f,
-                  "<ul class=\"legend\"><li><i class=\"got\"></i>this engine"
-                  "</li><li><i class=\"want\"></i>unsharded</li></ul>"
-                  "<p class=\"peak-text\">%s</p></figure>\n",
-                  words);
+    fprintf(h->f,
+            "<ul class=\"legend\"><li><i class=\"got\"></i>this engine"
+            "</li><li><i class=\"want\"></i>unsharded</li></ul>"
+            "<p class=\"peak-text\">%s</p></figure>\n",
+            words);
 }
 
 void html_curve(struct html *h, const struct html_view *v)

@@ -24,8 +24,8 @@ static const char *css_of(uint32_t verdict)
 static void tile(const struct html *h, const char *css, uint32_t n,
                  const char *what)
 {
-    (void)fprintf(h->f, "<li class=\"%s\"><b>%u</b>%s</li>\n", n > 0 ? css : "",
-                  n, what);
+    fprintf(h->f, "<li class=\"%s\"><b>%u</b>%s</li>\n", n > 0 ? css : "", n,
+            what);
 }
 
 static uint32_t failures(const uint32_t count[JUDGE_N_OUTCOMES])
@@ -40,15 +40,15 @@ static uint32_t unjudged(const uint32_t count[JUDGE_N_OUTCOMES])
 
 static void tiles(const struct html *h, const struct judge_result *r)
 {
-    (void)fputs("<ul class=\"tiles\">\n", h->f);
-    (void)fprintf(h->f, "<li><b>%u of %u</b>cases judged</li>\n", r->executed,
-                  r->expected);
+    fputs("<ul class=\"tiles\">\n", h->f);
+    fprintf(h->f, "<li><b>%u of %u</b>cases judged</li>\n", r->executed,
+            r->expected);
     tile(h, "better", r->count[JUDGE_PASS], "pass");
     tile(h, "worse", failures(r->count), "fail");
     tile(h, "", r->count[JUDGE_BLOCKED], "blocked");
     tile(h, "open", unjudged(r->count), "open");
     tile(h, "", r->not_claimed, "cases not claimed");
-    (void)fputs("</ul>\n", h->f);
+    fputs("</ul>\n", h->f);
 }
 
 /* What one level came to, in a word that is also its colour. */
@@ -68,28 +68,28 @@ static void stair(const struct html *h, const struct judge_result *r,
     const uint32_t x = STAIR_LEFT + STAIR_STEP * level;
     const uint32_t y = STAIR_HEIGHT * (N_LEVELS - 1 - level);
 
-    (void)fprintf(h->f,
-                  "<g class=\"stair %s\"><rect x=\"%u\" y=\"%u\" width=\"%u\" "
-                  "height=\"%d\"/><text x=\"%u\" y=\"%u\">%u %s</text>"
-                  "<text class=\"n\" x=\"%d\" y=\"%u\">",
-                  level_css(n), x, y + 1, STAIR_RIGHT - x, STAIR_HEIGHT - 2,
-                  x + 8, y + 15, level, requirement_level_name(level),
-                  STAIR_RIGHT - 8, y + 15);
+    fprintf(h->f,
+            "<g class=\"stair %s\"><rect x=\"%u\" y=\"%u\" width=\"%u\" "
+            "height=\"%d\"/><text x=\"%u\" y=\"%u\">%u %s</text>"
+            "<text class=\"n\" x=\"%d\" y=\"%u\">",
+            level_css(n), x, y + 1, STAIR_RIGHT - x, STAIR_HEIGHT - 2, x + 8,
+            y + 15, level, requirement_level_name(level), STAIR_RIGHT - 8,
+            y + 15);
     if (n[JUDGE_PASS] + failures(n) + n[JUDGE_BLOCKED] + unjudged(n) == 0) {
-        (void)fputs("not asked", h->f);
+        fputs("not asked", h->f);
     } else {
-        (void)fprintf(h->f, "%u pass", n[JUDGE_PASS]);
+        fprintf(h->f, "%u pass", n[JUDGE_PASS]);
     }
     if (failures(n) > 0) {
-        (void)fprintf(h->f, ", %u fail", failures(n));
+        fprintf(h->f, ", %u fail", failures(n));
     }
     if (n[JUDGE_BLOCKED] > 0) {
-        (void)fprintf(h->f, ", %u blocked", n[JUDGE_BLOCKED]);
+        fprintf(h->f, ", %u blocked", n[JUDGE_BLOCKED]);
     }
     if (unjudged(n) > 0) {
-        (void)fprintf(h->f, ", %u open", unjudged(n));
+        fprintf(h->f, ", %u open", unjudged(n));
     }
-    (void)fputs("</text></g>\n", h->f);
+    fputs("</text></g>\n", h->f);
 }
 
 void html_staircase(struct html *h, const struct judge_result *r)
@@ -100,17 +100,17 @@ void html_staircase(struct html *h, const struct judge_result *r)
             : requirement_level_name((uint32_t)r->highest_level);
     const uint32_t id = ++h->n_ids;
 
-    (void)fprintf(h->f,
-                  "<figure class=\"stairs\"><figcaption>Right up to level: "
-                  "%s</figcaption>\n<svg viewBox=\"0 0 400 %d\" role=\"img\" "
-                  "aria-labelledby=\"t%u\"><title id=\"t%u\">The levels, each "
-                  "of which builds on those below it; right up to level: "
-                  "%s</title>\n",
-                  highest, STAIR_HEIGHT * N_LEVELS, id, id, highest);
+    fprintf(h->f,
+            "<figure class=\"stairs\"><figcaption>Right up to level: "
+            "%s</figcaption>\n<svg viewBox=\"0 0 400 %d\" role=\"img\" "
+            "aria-labelledby=\"t%u\"><title id=\"t%u\">The levels, each "
+            "of which builds on those below it; right up to level: "
+            "%s</title>\n",
+            highest, STAIR_HEIGHT * N_LEVELS, id, id, highest);
     for (uint32_t l = 0; l < N_LEVELS; l++) {
         stair(h, r, l);
     }
-    (void)fputs("</svg></figure>\n", h->f);
+    fputs("</svg></figure>\n", h->f);
 }
 
 static void first_cause(struct html *h, uint32_t part)
@@ -122,35 +122,35 @@ static void first_cause(struct html *h, uint32_t part)
     if (!judge_first_cause(r, &c, &q)) {
         return;
     }
-    (void)fputs("<div class=\"first\"><h3>Look at this first</h3>\n", h->f);
+    fputs("<div class=\"first\"><h3>Look at this first</h3>\n", h->f);
     html_failure(h, part, c, q);
     html_alike(h, part);
-    (void)fprintf(h->f,
-                  "<p><a class=\"go\" href=\"#c%u-%u\">all of this "
-                  "case</a></p></div>\n",
-                  part, c);
+    fprintf(h->f,
+            "<p><a class=\"go\" href=\"#c%u-%u\">all of this "
+            "case</a></p></div>\n",
+            part, c);
 }
 
 void html_engine_section(struct html *h, uint32_t part)
 {
     const struct judge_result *r = h->part[part].result;
 
-    (void)fprintf(h->f, "<section aria-labelledby=\"e%u\"><h2 id=\"e%u\">",
-                  part, part);
+    fprintf(h->f, "<section aria-labelledby=\"e%u\"><h2 id=\"e%u\">", part,
+            part);
     page_escape(h->f, html_engine(r));
-    (void)fputs(" <span class=\"dim\">", h->f);
+    fputs(" <span class=\"dim\">", h->f);
     page_escape(h->f, r->engine_version);
-    (void)fputs("</span> ", h->f);
-    (void)fprintf(h->f, "<span class=\"tag verdict %s\">%s</span></h2>\n",
-                  css_of(r->verdict), judge_verdict_name(r->verdict));
+    fputs("</span> ", h->f);
+    fprintf(h->f, "<span class=\"tag verdict %s\">%s</span></h2>\n",
+            css_of(r->verdict), judge_verdict_name(r->verdict));
     if (r->reason[0] != '\0') {
-        (void)fputs("<p>", h->f);
+        fputs("<p>", h->f);
         page_escape(h->f, r->reason);
-        (void)fputs("</p>\n", h->f);
+        fputs("</p>\n", h->f);
     }
     tiles(h, r);
-    (void)fputs("<div class=\"sides\">\n", h->f);
+    fputs("<div class=\"sides\">\n", h->f);
     html_staircase(h, r);
     first_cause(h, part);
-    (void)fputs("</div></section>\n", h->f);
+    fputs("</div></section>\n", h->f);
 }

@@ -28,32 +28,32 @@ static void strokes(const struct html *h, const char *css, uint32_t y,
     if (set == 0) {
         return;
     }
-    (void)fprintf(h->f, "<path class=\"%s\" d=\"", css);
+    fprintf(h->f, "<path class=\"%s\" d=\"", css);
     for (uint32_t b = 32; b-- > 0;) {
         if ((set >> b & 1) != 0) {
-            (void)fprintf(h->f, "M%u %uv14", bit_x(b) + BIT / 2, y);
+            fprintf(h->f, "M%u %uv14", bit_x(b) + BIT / 2, y);
         }
     }
-    (void)fputs("\"/>", h->f);
+    fputs("\"/>", h->f);
 }
 
 void html_define_bits(const struct html *h)
 {
-    (void)fputs("<symbol id=\"bits\" viewBox=\"0 0 400 46\">", h->f);
+    fputs("<symbol id=\"bits\" viewBox=\"0 0 400 46\">", h->f);
     for (uint32_t y = 0; y < 34; y += 17) {
-        (void)fprintf(h->f, "<text x=\"0\" y=\"%u\">%s</text>", y + 11,
-                      y == 0 ? "got" : "want");
+        fprintf(h->f, "<text x=\"0\" y=\"%u\">%s</text>", y + 11,
+                y == 0 ? "got" : "want");
         for (uint32_t b = 32; b-- > 0;) {
-            (void)fprintf(h->f,
-                          "<rect x=\"%u\" y=\"%u\" width=\"%d\" "
-                          "height=\"14\"/>",
-                          bit_x(b), y, BIT - 1);
+            fprintf(h->f,
+                    "<rect x=\"%u\" y=\"%u\" width=\"%d\" "
+                    "height=\"14\"/>",
+                    bit_x(b), y, BIT - 1);
         }
     }
-    (void)fputs("<text x=\"32\" y=\"43\">&#177;</text><text x=\"47\" "
-                "y=\"43\">exponent</text><text x=\"139\" y=\"43\">fraction"
-                "</text></symbol>\n",
-                h->f);
+    fputs("<text x=\"32\" y=\"43\">&#177;</text><text x=\"47\" "
+          "y=\"43\">exponent</text><text x=\"139\" y=\"43\">fraction"
+          "</text></symbol>\n",
+          h->f);
 }
 
 static void bits(struct html *h, const struct finding *f)
@@ -66,25 +66,25 @@ static void bits(struct html *h, const struct finding *f)
     for (uint32_t b = 0; b < 32; b++) {
         n += (got ^ want) >> b & 1;
     }
-    (void)fprintf(h->f,
-                  "<svg class=\"bits\" viewBox=\"0 0 400 46\" role=\"img\" "
-                  "aria-labelledby=\"t%u\"><title id=\"t%u\">%u of 32 bits "
-                  "differ</title><use href=\"#bits\"/>",
-                  id, id, n);
+    fprintf(h->f,
+            "<svg class=\"bits\" viewBox=\"0 0 400 46\" role=\"img\" "
+            "aria-labelledby=\"t%u\"><title id=\"t%u\">%u of 32 bits "
+            "differ</title><use href=\"#bits\"/>",
+            id, id, n);
     strokes(h, "off", 0, got ^ want);
     strokes(h, "off", 17, got ^ want);
     strokes(h, "on", 0, got & ~(got ^ want));
     strokes(h, "on", 17, want & ~(got ^ want));
     strokes(h, "on off", 0, got & ~want);
     strokes(h, "on off", 17, want & ~got);
-    (void)fputs("</svg>", h->f);
+    fputs("</svg>", h->f);
 }
 
 static void row(const struct html *h, const char *name, const char *text)
 {
-    (void)fprintf(h->f, "<dt>%s</dt><dd>", name);
+    fprintf(h->f, "<dt>%s</dt><dd>", name);
     page_escape(h->f, text);
-    (void)fputs("</dd>\n", h->f);
+    fputs("</dd>\n", h->f);
 }
 
 static void values(struct html *h, const struct finding *f)
@@ -106,12 +106,12 @@ static void told(const struct html *h, const char *at)
     if (!at) {
         return;
     }
-    (void)fputs("<dt>told</dt><dd><pre>", h->f);
+    fputs("<dt>told</dt><dd><pre>", h->f);
     while (report_told_line(&at, line)) {
         page_escape(h->f, line);
-        (void)fputc('\n', h->f);
+        fputc('\n', h->f);
     }
-    (void)fputs("</pre></dd>\n", h->f);
+    fputs("</pre></dd>\n", h->f);
 }
 
 void html_failure(struct html *h, uint32_t part, uint32_t c, uint32_t q)
@@ -122,20 +122,19 @@ void html_failure(struct html *h, uint32_t part, uint32_t c, uint32_t q)
     const struct finding *f = &item->detail->finding;
     char line[REPORT_LINE_BYTES];
 
-    (void)fprintf(h->f,
-                  "<p class=\"what\"><span class=\"tag worse\">%s</span> ",
-                  judge_outcome_name(item->outcome));
-    (void)fputs(html_is_new_failure(h, part, c, q)
-                    ? "<span class=\"tag open\">new</span> "
-                    : "",
-                h->f);
+    fprintf(h->f, "<p class=\"what\"><span class=\"tag worse\">%s</span> ",
+            judge_outcome_name(item->outcome));
+    fputs(html_is_new_failure(h, part, c, q)
+              ? "<span class=\"tag open\">new</span> "
+              : "",
+          h->f);
     html_link_requirement(h, asked);
-    (void)fprintf(h->f, " <span class=\"dim\">%s</span> ",
-                  asked->must != 0 ? "MUST" : "SHOULD");
+    fprintf(h->f, " <span class=\"dim\">%s</span> ",
+            asked->must != 0 ? "MUST" : "SHOULD");
     page_escape(h->f, asked->text);
-    (void)fputs("</p><dl>\n<dt>case</dt><dd>", h->f);
+    fputs("</p><dl>\n<dt>case</dt><dd>", h->f);
     html_link_case(h, part, c);
-    (void)fputs("</dd>\n", h->f);
+    fputs("</dd>\n", h->f);
     if (report_place(item->detail, line)[0] != '\0') {
         row(h, "where", line);
     }
@@ -143,11 +142,11 @@ void html_failure(struct html *h, uint32_t part, uint32_t c, uint32_t q)
     row(h, "what", item->outcome == JUDGE_FAIL ? f->note : r->cases[c].reason);
     told(h, report_told(r, c, q));
     if (h->part[part].meta->rerun) {
-        (void)fputs("<dt>rerun</dt><dd><code>", h->f);
+        fputs("<dt>rerun</dt><dd><code>", h->f);
         page_escape(h->f, report_rerun(h->part[part].meta, &r->cases[c], line));
-        (void)fputs("</code></dd>\n", h->f);
+        fputs("</code></dd>\n", h->f);
     }
-    (void)fputs("</dl>\n", h->f);
+    fputs("</dl>\n", h->f);
     if (f->form == FINDING_BITS) {
         bits(h, f);
     }

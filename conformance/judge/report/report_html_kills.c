@@ -96,18 +96,18 @@ void html_alike(struct html *h, uint32_t part)
         const struct report_mutant *m = &h->mutant[i];
 
         if (alike(r, first, m->kills) == most) {
-            (void)fprintf(h->f,
-                          "%s<dt><a href=\"#k-%s\"><code>%s</code></a></dt>"
-                          "<dd>",
-                          shown++ == 0 ? "<h4>Mistakes that fail so, too</h4>\n"
-                                         "<dl class=\"alike\">\n"
-                                       : "",
-                          m->name, m->name);
+            fprintf(h->f,
+                    "%s<dt><a href=\"#k-%s\"><code>%s</code></a></dt>"
+                    "<dd>",
+                    shown++ == 0 ? "<h4>Mistakes that fail so, too</h4>\n"
+                                   "<dl class=\"alike\">\n"
+                                 : "",
+                    m->name, m->name);
             page_escape(h->f, m->text);
-            (void)fputs("</dd>\n", h->f);
+            fputs("</dd>\n", h->f);
         }
     }
-    (void)fputs(shown > 0 ? "</dl>\n" : "", h->f);
+    fputs(shown > 0 ? "</dl>\n" : "", h->f);
 }
 
 /* ---- The matrix ---------------------------------------------------------- */
@@ -172,17 +172,16 @@ static void draw_rows(const struct kills *k, uint32_t width)
         const uint32_t y = TOP + ROW * i;
 
         if (fails_here(k->h, k->requirement[i])) {
-            (void)fprintf(f,
-                          "<rect class=\"here\" x=\"0\" y=\"%u\" width=\"%u\" "
-                          "height=\"%d\"/>",
-                          y, width, ROW);
+            fprintf(f,
+                    "<rect class=\"here\" x=\"0\" y=\"%u\" width=\"%u\" "
+                    "height=\"%d\"/>",
+                    y, width, ROW);
         }
         if (i == 0 || q->level != level) {
-            (void)fprintf(f, "<path class=\"rule\" d=\"M0 %uH%u\"/>", y, width);
+            fprintf(f, "<path class=\"rule\" d=\"M0 %uH%u\"/>", y, width);
             level = q->level;
         }
-        (void)fprintf(f, "<text x=\"%d\" y=\"%u\">%s</text>\n", IDS, y + 7,
-                      q->id);
+        fprintf(f, "<text x=\"%d\" y=\"%u\">%s</text>\n", IDS, y + 7, q->id);
     }
 }
 
@@ -195,13 +194,13 @@ static void draw_columns(const struct kills *k)
         const char *at = m->kills;
         uint32_t q;
 
-        (void)fprintf(f, "<path class=\"kill\" d=\"");
+        fprintf(f, "<path class=\"kill\" d=\"");
         while (next_kill(k->r, &at, &q)) {
-            (void)fprintf(f, "M%u %uh%dv%dh-%dz", IDS + 6 + COLUMN * i,
-                          TOP + 1 + ROW * k->row_of[q], COLUMN - 1, ROW - 2,
-                          COLUMN - 1);
+            fprintf(f, "M%u %uh%dv%dh-%dz", IDS + 6 + COLUMN * i,
+                    TOP + 1 + ROW * k->row_of[q], COLUMN - 1, ROW - 2,
+                    COLUMN - 1);
         }
-        (void)fprintf(f, "\"><title>%s</title></path>\n", m->name);
+        fprintf(f, "\"><title>%s</title></path>\n", m->name);
     }
 }
 
@@ -211,60 +210,60 @@ static void draw_kills(const struct kills *k)
     const uint32_t height = TOP + ROW * k->n_rows + 2;
     const uint32_t id = ++k->h->n_ids;
 
-    (void)fprintf(k->h->f,
-                  "<figure class=\"wide\"><svg class=\"kills\" viewBox=\"0 0 "
-                  "%u %u\" role=\"img\" aria-labelledby=\"t%u\"><title "
-                  "id=\"t%u\">%u engines that are wrong, and the %u "
-                  "requirements that they fail; the list below says which"
-                  "</title>\n",
-                  width, height, id, id, k->n_columns, k->n_rows);
+    fprintf(k->h->f,
+            "<figure class=\"wide\"><svg class=\"kills\" viewBox=\"0 0 "
+            "%u %u\" role=\"img\" aria-labelledby=\"t%u\"><title "
+            "id=\"t%u\">%u engines that are wrong, and the %u "
+            "requirements that they fail; the list below says which"
+            "</title>\n",
+            width, height, id, id, k->n_columns, k->n_rows);
     draw_rows(k, width);
     draw_columns(k);
-    (void)fputs("</svg></figure>\n<ul class=\"legend\"><li><i class=\"kill\">"
-                "</i>fails, before all else</li><li><i class=\"here\"></i>"
-                "failed in this run</li></ul>\n",
-                k->h->f);
+    fputs("</svg></figure>\n<ul class=\"legend\"><li><i class=\"kill\">"
+          "</i>fails, before all else</li><li><i class=\"here\"></i>"
+          "failed in this run</li></ul>\n",
+          k->h->f);
 }
 
 static void list(const struct kills *k)
 {
     FILE *f = k->h->f;
 
-    (void)fputs("<dl class=\"why\">\n", f);
+    fputs("<dl class=\"why\">\n", f);
     for (uint32_t i = 0; i < k->n_columns; i++) {
         const struct report_mutant *m = &k->h->mutant[k->mutant[i]];
         const char *at = m->kills;
         const char *between = "";
         uint32_t q;
 
-        (void)fprintf(f, "<dt id=\"k-%s\"><code>%s</code></dt><dd>", m->name,
-                      m->name);
+        fprintf(f, "<dt id=\"k-%s\"><code>%s</code></dt><dd>", m->name,
+                m->name);
         page_escape(f, m->text);
-        (void)fputs(": ", f);
+        fputs(": ", f);
         while (next_kill(k->r, &at, &q)) {
-            (void)fputs(between, f);
+            fputs(between, f);
             html_link_requirement(k->h, k->r->requirement[q]);
             between = ", ";
         }
-        (void)fputs("</dd>\n", f);
+        fputs("</dd>\n", f);
     }
-    (void)fputs("</dl>\n", f);
+    fputs("</dl>\n", f);
 }
 
 static void section(struct kills *k)
 {
     find_rows(k);
     find_columns(k);
-    (void)fprintf(k->h->f,
-                  "<h2 id=\"kills\">Kill matrix</h2>\n<p class=\"dim\">Engines "
-                  "that are known to be wrong in one way, from left to right, "
-                  "and what each must fail: the suite is tested by "
-                  "them.</p>\n<details class=\"how\"><summary>%u wrong "
-                  "engines, %u requirements, %u marks</summary>\n",
-                  k->n_columns, k->n_rows, k->n);
+    fprintf(k->h->f,
+            "<h2 id=\"kills\">Kill matrix</h2>\n<p class=\"dim\">Engines "
+            "that are known to be wrong in one way, from left to right, "
+            "and what each must fail: the suite is tested by "
+            "them.</p>\n<details class=\"how\"><summary>%u wrong "
+            "engines, %u requirements, %u marks</summary>\n",
+            k->n_columns, k->n_rows, k->n);
     draw_kills(k);
     list(k);
-    (void)fputs("</details>\n", k->h->f);
+    fputs("</details>\n", k->h->f);
 }
 
 int html_kills(struct html *h)

@@ -143,22 +143,20 @@ static void draw_row(const struct html *h, const struct map *m, uint32_t k)
     static const char *const css[] = {"", "equal", "low", "high"};
     char at[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(h->f, "<text x=\"0\" y=\"%u\">rank %u</text>", k * ROW + 11,
-                  k);
+    fprintf(h->f, "<text x=\"0\" y=\"%u\">rank %u</text>", k * ROW + 11, k);
     for (uint32_t i = 0, end = 0; i < m->columns; i = end) {
         const uint32_t what = m->cell[k][i];
 
         for (end = i + 1; end < m->columns && m->cell[k][end] == what; end++) {
         }
         if (what != CELL_NONE) {
-            (void)fprintf(h->f, "<rect class=\"%s\" x=\"%s\" y=\"%u\"",
-                          css[what], page_at(column_x(m, i), at), k * ROW + 1);
-            (void)fprintf(h->f, " width=\"%s\" height=\"%d\"/>",
-                          page_at(column_x(m, end) - column_x(m, i), at),
-                          ROW - 2);
+            fprintf(h->f, "<rect class=\"%s\" x=\"%s\" y=\"%u\"", css[what],
+                    page_at(column_x(m, i), at), k * ROW + 1);
+            fprintf(h->f, " width=\"%s\" height=\"%d\"/>",
+                    page_at(column_x(m, end) - column_x(m, i), at), ROW - 2);
         }
     }
-    (void)fputs("\n", h->f);
+    fputs("\n", h->f);
 }
 
 /* Where the finding is. */
@@ -173,47 +171,46 @@ static void draw_this(const struct html *h, const struct map *m)
         return;
     }
     column = (uint64_t)f->element / m->each;
-    (void)fprintf(h->f, "<rect class=\"this\" x=\"%s\" y=\"%u\"",
-                  page_at(column_x(m, (double)column) - 1, at),
-                  (uint32_t)f->rank * ROW);
-    (void)fprintf(h->f,
-                  " width=\"%s\" height=\"%d\"><title>element %lld</title>"
-                  "</rect>",
-                  page_at(column_x(m, 1) - MAP_LEFT + 2, at), ROW,
-                  (long long)f->element);
+    fprintf(h->f, "<rect class=\"this\" x=\"%s\" y=\"%u\"",
+            page_at(column_x(m, (double)column) - 1, at),
+            (uint32_t)f->rank * ROW);
+    fprintf(h->f,
+            " width=\"%s\" height=\"%d\"><title>element %lld</title>"
+            "</rect>",
+            page_at(column_x(m, 1) - MAP_LEFT + 2, at), ROW,
+            (long long)f->element);
 }
 
 static void draw_map(struct html *h, const struct map *m, const char *parameter)
 {
     const uint32_t id = ++h->n_ids;
 
-    (void)fputs("<figure><figcaption>Where ", h->f);
+    fputs("<figure><figcaption>Where ", h->f);
     page_escape(h->f, parameter);
-    (void)fprintf(h->f,
-                  " differs: %s, step %lld</figcaption>\n<svg class=\"map\" "
-                  "viewBox=\"0 0 %d %u\" role=\"img\" aria-labelledby=\"t%u\">"
-                  "<title id=\"t%u\">%llu of %llu elements differ in bits from "
-                  "the unsharded run</title>\n",
-                  m->f->stage, (long long)m->f->step, PLOT_WIDTH,
-                  m->rows * ROW + 14, id, id, (unsigned long long)m->off,
-                  (unsigned long long)m->seen);
+    fprintf(h->f,
+            " differs: %s, step %lld</figcaption>\n<svg class=\"map\" "
+            "viewBox=\"0 0 %d %u\" role=\"img\" aria-labelledby=\"t%u\">"
+            "<title id=\"t%u\">%llu of %llu elements differ in bits from "
+            "the unsharded run</title>\n",
+            m->f->stage, (long long)m->f->step, PLOT_WIDTH, m->rows * ROW + 14,
+            id, id, (unsigned long long)m->off, (unsigned long long)m->seen);
     for (uint32_t k = 0; k < m->rows; k++) {
         draw_row(h, m, k);
     }
     draw_this(h, m);
-    (void)fprintf(h->f,
-                  "<text x=\"%d\" y=\"%u\">element 0</text><text x=\"%d\" "
-                  "y=\"%u\" text-anchor=\"end\">%llu</text></svg>",
-                  MAP_LEFT, m->rows * ROW + 11, PLOT_RIGHT, m->rows * ROW + 11,
-                  (unsigned long long)m->numel - 1);
-    (void)fprintf(h->f,
-                  "<ul class=\"legend\"><li><i class=\"equal\"></i>the same "
-                  "bits</li><li><i class=\"low\"></i>the last %d bits</li><li>"
-                  "<i class=\"high\"></i>others too</li></ul><p "
-                  "class=\"peak-text\">%llu of %llu elements, %llu to a "
-                  "column.</p></figure>\n",
-                  LOW_BITS, (unsigned long long)m->off,
-                  (unsigned long long)m->seen, (unsigned long long)m->each);
+    fprintf(h->f,
+            "<text x=\"%d\" y=\"%u\">element 0</text><text x=\"%d\" "
+            "y=\"%u\" text-anchor=\"end\">%llu</text></svg>",
+            MAP_LEFT, m->rows * ROW + 11, PLOT_RIGHT, m->rows * ROW + 11,
+            (unsigned long long)m->numel - 1);
+    fprintf(h->f,
+            "<ul class=\"legend\"><li><i class=\"equal\"></i>the same "
+            "bits</li><li><i class=\"low\"></i>the last %d bits</li><li>"
+            "<i class=\"high\"></i>others too</li></ul><p "
+            "class=\"peak-text\">%llu of %llu elements, %llu to a "
+            "column.</p></figure>\n",
+            LOW_BITS, (unsigned long long)m->off, (unsigned long long)m->seen,
+            (unsigned long long)m->each);
 }
 
 void html_map(struct html *h, const struct html_view *v)

@@ -22,21 +22,21 @@ static void bar(const struct html *h, const struct record_memory *m, uint32_t k,
     char at[PAGE_NUMBER_BYTES];
     char text[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(h->f,
-                  "<text x=\"0\" y=\"%u\">rank %u</text><rect class=\"k0\" "
-                  "x=\"%d\" y=\"%u\" width=\"%s\" height=\"%d\"><title>each "
-                  "alone:",
-                  k * BAR + 11, k, BAR_LEFT, k * BAR + 1,
-                  page_at(width(m->peak_engine, most), at), BAR - 3);
+    fprintf(h->f,
+            "<text x=\"0\" y=\"%u\">rank %u</text><rect class=\"k0\" "
+            "x=\"%d\" y=\"%u\" width=\"%s\" height=\"%d\"><title>each "
+            "alone:",
+            k * BAR + 11, k, BAR_LEFT, k * BAR + 1,
+            page_at(width(m->peak_engine, most), at), BAR - 3);
     for (uint32_t kind = 0; kind < FSDP_N_KINDS; kind++) {
         if (m->peak[kind] > 0) {
-            (void)fprintf(h->f, " %s %s", record_kind_name(kind),
-                          page_bytes((double)m->peak[kind], text));
+            fprintf(h->f, " %s %s", record_kind_name(kind),
+                    page_bytes((double)m->peak[kind], text));
         }
     }
-    (void)fprintf(h->f, "</title></rect><text x=\"%d\" y=\"%u\">%s</text>\n",
-                  BAR_RIGHT + 6, k * BAR + 11,
-                  page_bytes((double)m->peak_engine, text));
+    fprintf(h->f, "</title></rect><text x=\"%d\" y=\"%u\">%s</text>\n",
+            BAR_RIGHT + 6, k * BAR + 11,
+            page_bytes((double)m->peak_engine, text));
 }
 
 void html_peaks(struct html *h, const struct html_view *v)
@@ -57,23 +57,22 @@ void html_peaks(struct html *h, const struct html_view *v)
     if (most == 0) {
         return;
     }
-    (void)fprintf(h->f,
-                  "<figure><figcaption>Most that each rank held</figcaption>\n"
-                  "<svg viewBox=\"0 0 %d %u\" role=\"img\" "
-                  "aria-labelledby=\"t%u\"><title id=\"t%u\">Peaks of all that "
-                  "the engine holds; the bound is %s</title><g "
-                  "class=\"peaks\">\n",
-                  PLOT_WIDTH, n * BAR + 16, id, id,
-                  page_bytes((double)bound, text));
+    fprintf(h->f,
+            "<figure><figcaption>Most that each rank held</figcaption>\n"
+            "<svg viewBox=\"0 0 %d %u\" role=\"img\" "
+            "aria-labelledby=\"t%u\"><title id=\"t%u\">Peaks of all that "
+            "the engine holds; the bound is %s</title><g "
+            "class=\"peaks\">\n",
+            PLOT_WIDTH, n * BAR + 16, id, id, page_bytes((double)bound, text));
     for (uint32_t k = 0; k < n; k++) {
         if (r->rank[k].present) {
             bar(h, &r->rank[k].memory, k, most);
         }
     }
-    (void)fprintf(h->f, "</g><g class=\"bound\"><path d=\"M%s 0V%u\"/>",
-                  page_at(BAR_LEFT + width(bound, most), at), n * BAR);
-    (void)fprintf(h->f,
-                  "<text x=\"%s\" y=\"%u\" text-anchor=\"end\">bound %s</text>"
-                  "</g></svg></figure>\n",
-                  at, n * BAR + 12, text);
+    fprintf(h->f, "</g><g class=\"bound\"><path d=\"M%s 0V%u\"/>",
+            page_at(BAR_LEFT + width(bound, most), at), n * BAR);
+    fprintf(h->f,
+            "<text x=\"%s\" y=\"%u\" text-anchor=\"end\">bound %s</text>"
+            "</g></svg></figure>\n",
+            at, n * BAR + 12, text);
 }

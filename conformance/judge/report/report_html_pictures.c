@@ -89,21 +89,21 @@ static struct memory_plot plot_of(const struct html *h,
 
 void html_define_pictures(struct html *h)
 {
-    (void)fputs("<svg class=\"store\" aria-hidden=\"true\" width=\"0\" "
-                "height=\"0\">\n",
-                h->f);
+    fputs("<svg class=\"store\" aria-hidden=\"true\" width=\"0\" "
+          "height=\"0\">\n",
+          h->f);
     html_define_bits(h);
     for (uint32_t i = 0; i < h->n_pictures; i++) {
         if (h->picture[i].same == i) {
             const struct memory_plot m = plot_of(h, &h->picture[i]);
 
-            (void)fprintf(h->f, "<symbol id=\"m%u\" viewBox=\"0 0 %d %d\">", i,
-                          PLOT_WIDTH, PLOT_HEIGHT);
+            fprintf(h->f, "<symbol id=\"m%u\" viewBox=\"0 0 %d %d\">", i,
+                    PLOT_WIDTH, PLOT_HEIGHT);
             memory_plot_draw(&m);
-            (void)fputs("</symbol>\n", h->f);
+            fputs("</symbol>\n", h->f);
         }
     }
-    (void)fputs("</svg>\n", h->f);
+    fputs("</svg>\n", h->f);
 }
 
 void html_show_picture(struct html *h, uint32_t part, uint32_t c)
@@ -123,10 +123,10 @@ void html_show_picture(struct html *h, uint32_t part, uint32_t c)
     m = plot_of(h, &h->picture[i]);
     memory_plot_words(&m, title, words);
     plot_open(h->f, ++h->n_ids, title, words);
-    (void)fprintf(h->f, "<use href=\"#m%u\"/>", h->picture[i].same);
+    fprintf(h->f, "<use href=\"#m%u\"/>", h->picture[i].same);
     plot_close(h->f);
     memory_plot_legend(&m);
-    (void)fputs("</figure>\n", h->f);
+    fputs("</figure>\n", h->f);
 }
 
 void html_draw_memory(struct html *h, uint32_t part, uint32_t c)

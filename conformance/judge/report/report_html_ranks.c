@@ -76,7 +76,7 @@ static uint32_t name_ranks(const struct ranks *s, uint32_t k,
             continue;
         }
         if (used > NAMES_BYTES - 16) {
-            (void)snprintf(out + used, NAMES_BYTES - used, " ...");
+            snprintf(out + used, NAMES_BYTES - used, " ...");
             break;
         }
         used += (size_t)snprintf(out + used, NAMES_BYTES - used, "%s %u",
@@ -116,17 +116,16 @@ void html_ranks(struct html *h, const struct html_view *v)
             }
         }
         if (s.n > 1 && s.of[0] && name_ranks(&s, 0, whose) > 1) {
-            (void)fprintf(
-                h->f,
-                "<p class=\"peak-text\">In this step %s hold the same, "
-                "to the byte.</p>\n",
-                whose);
+            fprintf(h->f,
+                    "<p class=\"peak-text\">In this step %s hold the same, "
+                    "to the byte.</p>\n",
+                    whose);
         }
         if (drawn > DRAWN_MOST) {
-            (void)fprintf(h->f,
-                          "<p class=\"peak-text\">Of %u other timelines the "
-                          "first %d are drawn.</p>\n",
-                          drawn, DRAWN_MOST);
+            fprintf(h->f,
+                    "<p class=\"peak-text\">Of %u other timelines the "
+                    "first %d are drawn.</p>\n",
+                    drawn, DRAWN_MOST);
         }
     }
     release(&s);

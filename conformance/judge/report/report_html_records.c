@@ -31,11 +31,11 @@ static void step(struct html *h, const struct html_view *v)
         }
     }
     if (status == FSDP_OK) {
-        (void)fputs("<figure class=\"wide\"><figcaption>Windows and "
-                    "collectives of a step</figcaption>\n",
-                    h->f);
+        fputs("<figure class=\"wide\"><figcaption>Windows and "
+              "collectives of a step</figcaption>\n",
+              h->f);
         (void)fwrite(text, 1, n, h->f);
-        (void)fputs("</figure>\n", h->f);
+        fputs("</figure>\n", h->f);
     }
     free(text);
 }
@@ -99,16 +99,16 @@ void html_show_records(struct html *h, uint32_t part, uint32_t c)
         return;
     }
     if (h->n_drawn++ >= CASES_MOST) {
-        (void)fputs("<p class=\"dim\">The page draws the records of "
-                    "the first cases that failed; for those of this one, "
-                    "make a page of it alone.</p>\n",
-                    h->f);
+        fputs("<p class=\"dim\">The page draws the records of "
+              "the first cases that failed; for those of this one, "
+              "make a page of it alone.</p>\n",
+              h->f);
         return;
     }
     if (html_look(h, part, c, draw_record, &error) == FSDP_ERR_IO) {
-        (void)fputs("<p class=\"dim\">Its record is not there", h->f);
-        (void)fputs(error.message[0] != '\0' ? ": " : ".", h->f);
+        fputs("<p class=\"dim\">Its record is not there", h->f);
+        fputs(error.message[0] != '\0' ? ": " : ".", h->f);
         page_escape(h->f, error.message);
-        (void)fputs("</p>\n", h->f);
+        fputs("</p>\n", h->f);
     }
 }

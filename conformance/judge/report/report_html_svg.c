@@ -41,23 +41,22 @@ static void put_attributes(FILE *f, const char *from, const char *to)
     unsigned long height;
     char *end;
 
-    (void)fputs("<svg xmlns=\"http://www.w3.org/2000/svg\" ", f);
+    fputs("<svg xmlns=\"http://www.w3.org/2000/svg\" ", f);
     if (!box || box > to) {
         (void)fwrite(from, 1, (size_t)(to - from), f);
-        (void)fputc('>', f);
+        fputc('>', f);
         return;
     }
     width = strtoul(box + strlen(origin), &end, 10) + BOTH;
     height = strtoul(end, &end, 10) + BOTH;
     (void)fwrite(from, 1, (size_t)(box - from), f);
-    (void)fprintf(f, "viewBox=\"-%d -%d %lu %lu\"", MARGIN, MARGIN, width,
-                  height);
+    fprintf(f, "viewBox=\"-%d -%d %lu %lu\"", MARGIN, MARGIN, width, height);
     end++; /* the quote behind it */
     (void)fwrite(end, 1, (size_t)(to - end), f);
-    (void)fprintf(f,
-                  ">\n<style>\n%s</style>\n<rect class=\"ground\" x=\"-%d\" "
-                  "y=\"-%d\" width=\"%lu\" height=\"%lu\" rx=\"6\"/>\n",
-                  fsdp_cts_plot_css, MARGIN, MARGIN, width, height);
+    fprintf(f,
+            ">\n<style>\n%s</style>\n<rect class=\"ground\" x=\"-%d\" "
+            "y=\"-%d\" width=\"%lu\" height=\"%lu\" rx=\"6\"/>\n",
+            fsdp_cts_plot_css, MARGIN, MARGIN, width, height);
 }
 
 static int write_svg(const struct canvas *c, const char *name)
@@ -72,12 +71,12 @@ static int write_svg(const struct canvas *c, const char *name)
     if (!inside) {
         return FSDP_OK;
     }
-    (void)snprintf(path, sizeof(path), "%.4000s/%s.svg", c->folder, name);
+    snprintf(path, sizeof(path), "%.4000s/%s.svg", c->folder, name);
     status = report_file_open(&file, path, c->error);
     if (status == FSDP_OK) {
         put_attributes(file.f, svg + strlen("<svg "), inside);
         (void)fwrite(inside + 1, 1, (size_t)(end - inside) - 1, file.f);
-        (void)fputs("</svg>\n", file.f);
+        fputs("</svg>\n", file.f);
     }
     return report_file_close(&file, status);
 }

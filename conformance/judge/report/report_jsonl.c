@@ -35,7 +35,7 @@ static json_t *number(uint64_t x)
     if (x <= UINT64_C(1) << 53) {
         return json_integer((json_int_t)x);
     }
-    (void)snprintf(digits, sizeof(digits), "%" PRIu64, x);
+    snprintf(digits, sizeof(digits), "%" PRIu64, x);
     return json_string(digits);
 }
 
@@ -161,7 +161,7 @@ static int put_case(FILE *f, const struct judge_case *c,
     set_text(o, "reason", c->reason, &status);
     if (c->has_losses) {
         memcpy(&bits, &c->final_loss, sizeof(bits));
-        (void)snprintf(hex, sizeof(hex), "0x%08" PRIx32, bits);
+        snprintf(hex, sizeof(hex), "0x%08" PRIx32, bits);
         set(o, "final_loss", json_string(hex), &status);
         set(o, "losses", number(c->n_losses), &status);
         set(o, "losses_off", number(c->losses_off), &status);
@@ -244,12 +244,12 @@ static void set_value(json_t *o, const char *key, uint32_t form, uint64_t x,
         set(o, key, number(x), status);
         return;
     }
-    (void)snprintf(digits, sizeof(digits), "0x%08" PRIx32, bits);
+    snprintf(digits, sizeof(digits), "0x%08" PRIx32, bits);
     set(o, key, json_string(digits), status);
     /* A string: JSON has no NaN and no infinity. */
     memcpy(&value, &bits, sizeof(value));
-    (void)snprintf(digits, sizeof(digits), "%.9g", (double)value);
-    (void)snprintf(decimal_key, sizeof(decimal_key), "%s_decimal", key);
+    snprintf(digits, sizeof(digits), "%.9g", (double)value);
+    snprintf(decimal_key, sizeof(decimal_key), "%s_decimal", key);
     set(o, decimal_key, json_string(digits), status);
 }
 

@@ -23,9 +23,9 @@ static void put_escaped(FILE *f, const char *s)
 
 static void put_attribute(FILE *f, const char *name, const char *value)
 {
-    (void)fprintf(f, " %s=\"", name);
+    fprintf(f, " %s=\"", name);
     put_escaped(f, value);
-    (void)fputc('"', f);
+    fputc('"', f);
 }
 
 /* The element that JUnit has for an outcome; NULL: a pass. */
@@ -70,23 +70,23 @@ static void count(const struct judge_result *r, uint32_t q, struct tally *t)
 
 static void put_tally(FILE *f, const struct tally *t)
 {
-    (void)fprintf(f,
-                  " tests=\"%" PRIu32 "\" failures=\"%" PRIu32
-                  "\" errors=\"%" PRIu32 "\" skipped=\"%" PRIu32 "\"",
-                  t->tests, t->failures, t->errors, t->skipped);
+    fprintf(f,
+            " tests=\"%" PRIu32 "\" failures=\"%" PRIu32 "\" errors=\"%" PRIu32
+            "\" skipped=\"%" PRIu32 "\"",
+            t->tests, t->failures, t->errors, t->skipped);
 }
 
 /* "comm.order", or "impl comm.order" */
 static void put_name(FILE *f, const char *attribute, const char *engine,
                      const char *id)
 {
-    (void)fprintf(f, " %s=\"", attribute);
+    fprintf(f, " %s=\"", attribute);
     if (engine) {
         put_escaped(f, engine);
-        (void)fputc(' ', f);
+        fputc(' ', f);
     }
     put_escaped(f, id);
-    (void)fputc('"', f);
+    fputc('"', f);
 }
 
 /* A test case; `rerun` may be empty, `told` NULL. */
@@ -99,8 +99,8 @@ struct one {
 /* Seconds, as these systems want them. */
 static void put_time(FILE *f, uint64_t milliseconds)
 {
-    (void)fprintf(f, " time=\"%" PRIu64 ".%03" PRIu64 "\"", milliseconds / 1000,
-                  milliseconds % 1000);
+    fprintf(f, " time=\"%" PRIu64 ".%03" PRIu64 "\"", milliseconds / 1000,
+            milliseconds % 1000);
 }
 
 static void put_told(FILE *f, const char *at)
@@ -110,43 +110,43 @@ static void put_told(FILE *f, const char *at)
     if (!at) {
         return;
     }
-    (void)fputs("      <system-out>", f);
+    fputs("      <system-out>", f);
     while (report_told_line(&at, line)) {
         put_escaped(f, line);
-        (void)fputc('\n', f);
+        fputc('\n', f);
     }
-    (void)fputs("</system-out>\n", f);
+    fputs("</system-out>\n", f);
 }
 
 static void put_one(FILE *f, const struct one *one)
 {
     const char *element = element_of(one->outcome);
 
-    (void)fputs("    <testcase", f);
+    fputs("    <testcase", f);
     put_name(f, "classname", one->engine, one->id);
     put_attribute(f, "name", one->name);
     if (one->milliseconds > 0) {
         put_time(f, one->milliseconds);
     }
     if (!element) {
-        (void)fputs("/>\n", f);
+        fputs("/>\n", f);
         return;
     }
-    (void)fprintf(f, ">\n      <%s", element);
+    fprintf(f, ">\n      <%s", element);
     put_attribute(f, "message", one->why);
     if (element[0] != 's') {
         put_attribute(f, "type", judge_outcome_name(one->outcome));
-        (void)fputc('>', f);
+        fputc('>', f);
         put_escaped(f, one->text);
         if (one->rerun[0] != '\0') {
-            (void)fputs("\nrerun: ", f);
+            fputs("\nrerun: ", f);
             put_escaped(f, one->rerun);
         }
-        (void)fprintf(f, "</%s>\n", element);
+        fprintf(f, "</%s>\n", element);
         put_told(f, one->told);
-        (void)fputs("    </testcase>\n", f);
+        fputs("    </testcase>\n", f);
     } else {
-        (void)fputs("/>\n    </testcase>\n", f);
+        fputs("/>\n    </testcase>\n", f);
     }
 }
 
@@ -206,12 +206,12 @@ static void put_drawn(FILE *f, const struct judge_result *r,
 
     if (d->wanted) {
         count_one(one.outcome, &t);
-        (void)fputs("  <testsuite", f);
+        fputs("  <testsuite", f);
         put_name(f, "name", engine, one.id);
         put_tally(f, &t);
-        (void)fputs(">\n", f);
+        fputs(">\n", f);
         put_one(f, &one);
-        (void)fputs("  </testsuite>\n", f);
+        fputs("  </testsuite>\n", f);
     }
 }
 
@@ -229,7 +229,7 @@ static void put_suite(FILE *f, const struct judge_result *r, uint32_t q,
     if (t.tests == 0) {
         return;
     }
-    (void)fputs("  <testsuite", f);
+    fputs("  <testsuite", f);
     put_name(f, "name", engine, requirement->id);
     put_tally(f, &t);
     if (time_of_all(r, q) > 0) {
@@ -239,31 +239,31 @@ static void put_suite(FILE *f, const struct judge_result *r, uint32_t q,
         strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc) > 0) {
         put_attribute(f, "timestamp", stamp);
     }
-    (void)fputs(">\n    <properties>\n      <property name=\"requirement\"", f);
+    fputs(">\n    <properties>\n      <property name=\"requirement\"", f);
     put_attribute(f, "value", requirement->text);
-    (void)fprintf(f,
-                  "/>\n      <property name=\"strength\" value=\"%s\"/>\n"
-                  "      <property name=\"verdict\" value=\"%s\"/>\n"
-                  "    </properties>\n",
-                  requirement->must != 0 ? "MUST" : "SHOULD",
-                  judge_verdict_name(r->verdict));
+    fprintf(f,
+            "/>\n      <property name=\"strength\" value=\"%s\"/>\n"
+            "      <property name=\"verdict\" value=\"%s\"/>\n"
+            "    </properties>\n",
+            requirement->must != 0 ? "MUST" : "SHOULD",
+            judge_verdict_name(r->verdict));
     for (uint32_t c = 0; c < r->n_cases; c++) {
         if (report_shows(r, c, q)) {
             put_case(f, r, c, q, meta, engine);
         }
     }
-    (void)fputs("  </testsuite>\n", f);
+    fputs("  </testsuite>\n", f);
 }
 
 /* "ref" or "ref, impl" */
 static void put_engines(FILE *f, const struct report_part *part, uint32_t n)
 {
-    (void)fputs(" name=\"", f);
+    fputs(" name=\"", f);
     for (uint32_t i = 0; i < n; i++) {
-        (void)fputs(i > 0 ? ", " : "", f);
+        fputs(i > 0 ? ", " : "", f);
         put_escaped(f, part[i].result->engine);
     }
-    (void)fputc('"', f);
+    fputc('"', f);
 }
 
 int report_junit_all(const struct report_part *part, uint32_t n,
@@ -286,14 +286,13 @@ int report_junit_all(const struct report_part *part, uint32_t n,
             count_one(report_drawn_outcome(&part[i].result->drawn), &t);
         }
     }
-    (void)fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites",
-                file.f);
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites", file.f);
     put_engines(file.f, part, n);
     put_tally(file.f, &t);
     if (milliseconds > 0) {
         put_time(file.f, milliseconds);
     }
-    (void)fputs(">\n", file.f);
+    fputs(">\n", file.f);
     for (uint32_t i = 0; i < n; i++) {
         const struct judge_result *r = part[i].result;
 
@@ -302,7 +301,7 @@ int report_junit_all(const struct report_part *part, uint32_t n,
         }
         put_drawn(file.f, r, part[i].meta, n > 1 ? r->engine : NULL);
     }
-    (void)fputs("</testsuites>\n", file.f);
+    fputs("</testsuites>\n", file.f);
     return report_file_close(&file, FSDP_OK);
 }
 

@@ -32,11 +32,11 @@ const char *report_value(uint32_t form, uint64_t value,
 
     memcpy(&x, &bits, sizeof(x));
     if (form == FINDING_BITS) {
-        (void)snprintf(out, REPORT_VALUE_BYTES, "0x%08" PRIx32 " (%.9g)", bits,
-                       (double)x);
+        snprintf(out, REPORT_VALUE_BYTES, "0x%08" PRIx32 " (%.9g)", bits,
+                 (double)x);
     } else {
-        (void)snprintf(out, REPORT_VALUE_BYTES, "%" PRIu64 "%s", value,
-                       form == FINDING_BYTES ? " bytes" : "");
+        snprintf(out, REPORT_VALUE_BYTES, "%" PRIu64 "%s", value,
+                 form == FINDING_BYTES ? " bytes" : "");
     }
     return out;
 }
@@ -74,8 +74,7 @@ const char *report_rerun(const struct report_meta *meta,
         while (n > 0 && meta->rerun[n - 1] == ' ') {
             n--;
         }
-        (void)snprintf(out, REPORT_LINE_BYTES, "%.*s %s", (int)n, meta->rerun,
-                       c->id);
+        snprintf(out, REPORT_LINE_BYTES, "%.*s %s", (int)n, meta->rerun, c->id);
     }
     return out;
 }
@@ -104,8 +103,8 @@ bool report_told_line(const char **at, char out[REPORT_LINE_BYTES])
     if (**at == '\0') {
         return false;
     }
-    (void)snprintf(line, sizeof(line), "%.*s",
-                   (int)(n < sizeof(line) ? n : sizeof(line) - 1), *at);
+    snprintf(line, sizeof(line), "%.*s",
+             (int)(n < sizeof(line) ? n : sizeof(line) - 1), *at);
     (void)report_printable(line, out);
     *at += n + ((*at)[n] == '\n' ? 1 : 0);
     return true;
@@ -120,7 +119,7 @@ static void append(char *text, const char *format, ...)
     va_list list;
 
     va_start(list, format);
-    (void)vsnprintf(text + used, REPORT_LINE_BYTES - used, format, list);
+    vsnprintf(text + used, REPORT_LINE_BYTES - used, format, list);
     va_end(list);
 }
 

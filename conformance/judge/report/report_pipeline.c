@@ -73,23 +73,22 @@ static void put_cell(FILE *f, const char *s)
 {
     for (; *s != '\0'; s++) {
         if (strchr("|\\`*_<>[]", *s)) {
-            (void)fputc('\\', f);
+            fputc('\\', f);
         }
-        (void)fputc(*s, f);
+        fputc(*s, f);
     }
 }
 
 static void put_levels(FILE *f, const struct judge_result *r)
 {
-    (void)fputs("\n| level | pass | fail | blocked |\n|---|--:|--:|--:|\n", f);
+    fputs("\n| level | pass | fail | blocked |\n|---|--:|--:|--:|\n", f);
     for (uint32_t l = 0; l < N_LEVELS; l++) {
         const uint32_t *n = r->level[l].count;
 
         if (n[JUDGE_PASS] + bad(n) + n[JUDGE_BLOCKED] > 0) {
-            (void)fprintf(f,
-                          "| %s | %" PRIu32 " | %" PRIu32 " | %" PRIu32 " |\n",
-                          requirement_level_name(l), n[JUDGE_PASS], bad(n),
-                          n[JUDGE_BLOCKED]);
+            fprintf(f, "| %s | %" PRIu32 " | %" PRIu32 " | %" PRIu32 " |\n",
+                    requirement_level_name(l), n[JUDGE_PASS], bad(n),
+                    n[JUDGE_BLOCKED]);
         }
     }
 }
@@ -98,18 +97,17 @@ static void put_rows(FILE *f, const struct failed *list, uint32_t n)
 {
     char why[REPORT_LINE_BYTES];
 
-    (void)fputs("\n| failed | cases | in the first of them |\n|---|--:|---|\n",
-                f);
+    fputs("\n| failed | cases | in the first of them |\n|---|--:|---|\n", f);
     for (uint32_t i = 0; i < n && i < MAX_ROWS; i++) {
         const struct requirement *q = list[i].r->requirement[list[i].q];
 
-        (void)fprintf(f, "| `%s` (%s) | %" PRIu32 " | ", q->id,
-                      q->must != 0 ? "MUST" : "SHOULD", list[i].cases);
+        fprintf(f, "| `%s` (%s) | %" PRIu32 " | ", q->id,
+                q->must != 0 ? "MUST" : "SHOULD", list[i].cases);
         put_cell(f, report_why(list[i].r, list[i].c, list[i].q, why));
-        (void)fputs(" |\n", f);
+        fputs(" |\n", f);
     }
     if (n > MAX_ROWS) {
-        (void)fprintf(f, "\nand %" PRIu32 " requirements more\n", n - MAX_ROWS);
+        fprintf(f, "\nand %" PRIu32 " requirements more\n", n - MAX_ROWS);
     }
 }
 
@@ -124,28 +122,28 @@ int report_markdown(FILE *f, const struct judge_result *r,
     if (!list) {
         return FSDP_ERR_NOMEM;
     }
-    (void)fprintf(f, "### %s: ", judge_verdict_name(r->verdict));
+    fprintf(f, "### %s: ", judge_verdict_name(r->verdict));
     put_cell(f, report_printable(r->engine[0] != '\0' ? r->engine : "no engine",
                                  text));
-    (void)fprintf(f,
-                  "\n\n%" PRIu32 " of %" PRIu32 " cases judged, %" PRIu32
-                  " not claimed; %" PRIu32 " pass, %" PRIu32 " fail, %" PRIu32
-                  " blocked.",
-                  r->executed, r->expected, r->not_claimed,
-                  r->count[JUDGE_PASS], bad(r->count), r->count[JUDGE_BLOCKED]);
+    fprintf(f,
+            "\n\n%" PRIu32 " of %" PRIu32 " cases judged, %" PRIu32
+            " not claimed; %" PRIu32 " pass, %" PRIu32 " fail, %" PRIu32
+            " blocked.",
+            r->executed, r->expected, r->not_claimed, r->count[JUDGE_PASS],
+            bad(r->count), r->count[JUDGE_BLOCKED]);
     if (r->reason[0] != '\0') {
-        (void)fputc(' ', f);
+        fputc(' ', f);
         put_cell(f, report_printable(r->reason, text));
     }
-    (void)fputc('\n', f);
+    fputc('\n', f);
     if (n > 0) {
-        (void)fputs("\n```\n", f);
+        fputs("\n```\n", f);
         report_first_cause(f, r, meta);
-        (void)fputs("```\n", f);
+        fputs("```\n", f);
         put_rows(f, list, n);
     }
     if (report_drawn_is_finding(r)) {
-        (void)fprintf(
+        fprintf(
             f,
             "\n`%s`: the first of the drawn scripts that fail\n\n"
             "```\n%s\n```\n",
@@ -153,7 +151,7 @@ int report_markdown(FILE *f, const struct judge_result *r,
             report_printable(report_drawn_rerun(meta, &r->drawn, why), text));
     }
     put_levels(f, r);
-    (void)fputc('\n', f);
+    fputc('\n', f);
     free(list);
     return FSDP_OK;
 }
@@ -165,9 +163,9 @@ static void put_command(FILE *f, const char *s, bool property)
 {
     for (; *s != '\0'; s++) {
         if (*s == '%' || (property && strchr(":,", *s))) {
-            (void)fprintf(f, "%%%02X", (unsigned int)(unsigned char)*s);
+            fprintf(f, "%%%02X", (unsigned int)(unsigned char)*s);
         } else {
-            (void)fputc(*s, f);
+            fputc(*s, f);
         }
     }
 }
@@ -180,20 +178,20 @@ static void put_lines(FILE *f, const struct failed *one,
     char line[REPORT_LINE_BYTES];
 
     put_command(f, r->requirement[one->q]->text, false);
-    (void)fputs("%0A", f);
+    fputs("%0A", f);
     put_command(f, report_why(r, one->c, one->q, line), false);
-    (void)fprintf(f, "%%0A%" PRIu32 " case%s, first: %s", one->cases,
-                  one->cases > 1 ? "s" : "", r->cases[one->c].id);
+    fprintf(f, "%%0A%" PRIu32 " case%s, first: %s", one->cases,
+            one->cases > 1 ? "s" : "", r->cases[one->c].id);
     if (meta->rerun) {
         char clean[REPORT_LINE_BYTES];
 
-        (void)fputs("%0Arerun: ", f);
+        fputs("%0Arerun: ", f);
         put_command(f,
                     report_printable(
                         report_rerun(meta, &r->cases[one->c], line), clean),
                     false);
     }
-    (void)fputc('\n', f);
+    fputc('\n', f);
 }
 
 static void annotate_drawn(FILE *f, const struct judge_result *r,
@@ -205,15 +203,15 @@ static void annotate_drawn(FILE *f, const struct judge_result *r,
     if (!report_drawn_is_finding(r)) {
         return;
     }
-    (void)fprintf(f, "::error title=%s of ", REPORT_DRAWN_ID);
+    fprintf(f, "::error title=%s of ", REPORT_DRAWN_ID);
     put_command(f, report_printable(r->engine, line), true);
-    (void)fprintf(f, "::%s%%0A", REPORT_DRAWN_TEXT);
+    fprintf(f, "::%s%%0A", REPORT_DRAWN_TEXT);
     put_command(f, report_drawn_why(&r->drawn, line), false);
-    (void)fputs("%0Arerun: ", f);
+    fputs("%0Arerun: ", f);
     put_command(
         f, report_printable(report_drawn_rerun(meta, &r->drawn, line), clean),
         false);
-    (void)fputc('\n', f);
+    fputc('\n', f);
 }
 
 int report_annotations(FILE *f, const struct judge_result *r,
@@ -229,19 +227,18 @@ int report_annotations(FILE *f, const struct judge_result *r,
     for (uint32_t i = 0; i < n && i < MAX_ANNOTATIONS; i++) {
         const struct requirement *q = r->requirement[list[i].q];
 
-        (void)fprintf(f, "::%s title=%s (%s)",
-                      q->must != 0 ? "error" : "warning", q->id,
-                      q->must != 0 ? "MUST" : "SHOULD");
-        (void)fputs(" of ", f);
+        fprintf(f, "::%s title=%s (%s)", q->must != 0 ? "error" : "warning",
+                q->id, q->must != 0 ? "MUST" : "SHOULD");
+        fputs(" of ", f);
         put_command(f, report_printable(r->engine, text), true);
-        (void)fputs("::", f);
+        fputs("::", f);
         put_lines(f, &list[i], meta);
     }
     annotate_drawn(f, r, meta);
     if (r->reason[0] != '\0') {
-        (void)fprintf(f, "::notice title=%s::", judge_verdict_name(r->verdict));
+        fprintf(f, "::notice title=%s::", judge_verdict_name(r->verdict));
         put_command(f, report_printable(r->reason, text), false);
-        (void)fputc('\n', f);
+        fputc('\n', f);
     }
     free(list);
     return FSDP_OK;
@@ -254,14 +251,14 @@ static void put_json(FILE *f, const char *s)
 {
     char clean[REPORT_LINE_BYTES];
 
-    (void)fputc('"', f);
+    fputc('"', f);
     for (s = report_printable(s, clean); *s != '\0'; s++) {
         if (*s == '"' || *s == '\\') {
-            (void)fputc('\\', f);
+            fputc('\\', f);
         }
-        (void)fputc(*s, f);
+        fputc(*s, f);
     }
-    (void)fputc('"', f);
+    fputc('"', f);
 }
 
 /* Of one engine's requirement: what failed before is not new. */
@@ -271,17 +268,17 @@ static void put_finding(FILE *f, const struct judge_result *r, const char *id,
 {
     char line[REPORT_LINE_BYTES];
 
-    (void)fputs(*first ? "\n " : ",\n ", f);
+    fputs(*first ? "\n " : ",\n ", f);
     *first = false;
-    (void)fputs("{\"description\": ", f);
+    fputs("{\"description\": ", f);
     put_json(f, description);
-    (void)fprintf(f, ", \"check_name\": \"%s\", \"fingerprint\": ", id);
-    (void)snprintf(line, sizeof(line), "fsdp-cts:%s:%s", r->engine, id);
+    fprintf(f, ", \"check_name\": \"%s\", \"fingerprint\": ", id);
+    snprintf(line, sizeof(line), "fsdp-cts:%s:%s", r->engine, id);
     put_json(f, line);
-    (void)fprintf(f, ", \"severity\": \"%s\", \"location\": {\"path\": ",
-                  must != 0 ? "major" : "minor");
+    fprintf(f, ", \"severity\": \"%s\", \"location\": {\"path\": ",
+            must != 0 ? "major" : "minor");
     put_json(f, path);
-    (void)fputs(", \"lines\": {\"begin\": 1}}}", f);
+    fputs(", \"lines\": {\"begin\": 1}}}", f);
 }
 
 int report_code_quality(FILE *f, const struct judge_result *r, const char *path,
@@ -298,14 +295,13 @@ int report_code_quality(FILE *f, const struct judge_result *r, const char *path,
     for (uint32_t i = 0; i < n; i++) {
         const struct requirement *q = r->requirement[list[i].q];
 
-        (void)snprintf(line, sizeof(line), "%s, %" PRIu32 " cases: %s",
-                       r->engine, list[i].cases,
-                       report_why(r, list[i].c, list[i].q, why));
+        snprintf(line, sizeof(line), "%s, %" PRIu32 " cases: %s", r->engine,
+                 list[i].cases, report_why(r, list[i].c, list[i].q, why));
         put_finding(f, r, q->id, line, q->must, path, first);
     }
     if (report_drawn_is_finding(r)) {
-        (void)snprintf(line, sizeof(line), "%s: %s", r->engine,
-                       report_drawn_why(&r->drawn, why));
+        snprintf(line, sizeof(line), "%s: %s", r->engine,
+                 report_drawn_why(&r->drawn, why));
         put_finding(f, r, REPORT_DRAWN_ID, line, 1, path, first);
     }
     free(list);

@@ -17,10 +17,9 @@ bool report_reader_refuse(struct report_reader *p, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(what, sizeof(what), format, arguments);
+    vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
-    (void)snprintf(line, sizeof(line), "line %llu",
-                   (unsigned long long)p->line);
+    snprintf(line, sizeof(line), "line %llu", (unsigned long long)p->line);
     return record_refuse(&p->j, record_field(line), "%s", what);
 }
 

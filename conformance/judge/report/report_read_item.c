@@ -27,8 +27,7 @@ static const char *keep_stage(struct report_part_kept *part, const char *name)
     if (!part->stage || part->n_stages == REPORT_MAX_STAGES) {
         return NULL;
     }
-    (void)snprintf(part->stage[part->n_stages], sizeof(part->stage[0]), "%s",
-                   name);
+    snprintf(part->stage[part->n_stages], sizeof(part->stage[0]), "%s", name);
     return part->stage[part->n_stages++];
 }
 
@@ -72,7 +71,7 @@ static bool take_value(struct report_reader *p, const json_t *v,
         return report_reader_u64(p, v, key, out);
     }
     *out = bits ? strtoul(bits, NULL, 16) & UINT32_MAX : 0;
-    (void)snprintf(again, sizeof(again), "0x%08x", (unsigned int)*out);
+    snprintf(again, sizeof(again), "0x%08x", (unsigned int)*out);
     return (bits && strcmp(bits, again) == 0) ||
            report_reader_refuse(p,
                                 "\"%s\": bits are 0x and 8 digits of "

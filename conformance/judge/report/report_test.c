@@ -76,8 +76,8 @@ static int set_up(void **state)
     memset(&b, 0, sizeof(b));
     testing_run_make(&b.run);
     for (uint32_t i = 0; i < TESTING_CASES; i++) {
-        (void)snprintf(b.run.record[i].engine, sizeof(b.run.record[i].engine),
-                       "%s", hostile);
+        snprintf(b.run.record[i].engine, sizeof(b.run.record[i].engine), "%s",
+                 hostile);
     }
     b.run.record[0].rank[1].loss[0] = 0.5f;
     give_step(&b.run.record[0].rank[0], 2);
@@ -367,15 +367,14 @@ static void for_people_who_want_all(void **state)
     struct judge_case *c = &b->result.cases[1];
 
     c->outcome = JUDGE_NOT_CLAIMED;
-    (void)snprintf(c->reason, sizeof(c->reason),
-                   "the engine does not claim: prefetch");
+    snprintf(c->reason, sizeof(c->reason),
+             "the engine does not claim: prefetch");
     print_text(b);
     assert_non_null(strstr(
         b->text, "not claimed, cases that need prefetch 1 (--verbose lists"));
     assert_null(strstr(b->text, " not-claimed"));
     assert_null(strstr(b->text, "claims that are none"));
-    (void)snprintf(b->result.claim[0], sizeof(b->result.claim[0]),
-                   "full-shrad");
+    snprintf(b->result.claim[0], sizeof(b->result.claim[0]), "full-shrad");
     b->meta.verbose = true;
     print_text(b);
     assert_non_null(strstr(b->text, "not tested: 'full-shrad'\n"));
@@ -403,13 +402,12 @@ static void report_many(struct bench *b, bool letter)
 
         memcpy(item, b->result.item, TESTING_N * sizeof(*item));
         detail[c] = *item[TESTING_LOSS].detail;
-        (void)snprintf(detail[c].finding.note, sizeof(detail[c].finding.note),
-                       letter ? "rank %u is %c" : "rank %u is wrong", c,
-                       'A' + (int)c);
+        snprintf(detail[c].finding.note, sizeof(detail[c].finding.note),
+                 letter ? "rank %u is %c" : "rank %u is wrong", c,
+                 'A' + (int)c);
         item[TESTING_LOSS].detail = &detail[c];
         item[TESTING_PEAK] = item[TESTING_LOSS];
-        (void)snprintf(many.cases[c].id, sizeof(many.cases[c].id), "case.%u",
-                       c);
+        snprintf(many.cases[c].id, sizeof(many.cases[c].id), "case.%u", c);
     }
     assert_non_null(f);
     assert_int_equal(report_text(&many, &b->meta, f), FSDP_OK);

@@ -41,26 +41,26 @@ static void put_case(FILE *f, const struct judge_result *r,
     char off[32] = "-";
 
     if (c->has_losses) {
-        (void)snprintf(loss, sizeof(loss), "%.9g", (double)c->final_loss);
-        (void)snprintf(off, sizeof(off), "%" PRIu32 "/%" PRIu32, c->losses_off,
-                       c->n_losses);
+        snprintf(loss, sizeof(loss), "%.9g", (double)c->final_loss);
+        snprintf(off, sizeof(off), "%" PRIu32 "/%" PRIu32, c->losses_off,
+                 c->n_losses);
     }
     if (lacks(r, "f32-fma")) {
-        (void)snprintf(off, sizeof(off), "n/a");
+        snprintf(off, sizeof(off), "n/a");
     }
     if (c->has_counts) {
-        (void)snprintf(peak, sizeof(peak), "%" PRIu64 "/%" PRIu64, c->peak,
-                       c->peak_expected);
+        snprintf(peak, sizeof(peak), "%" PRIu64 "/%" PRIu64, c->peak,
+                 c->peak_expected);
         if (lacks(r, "live-bytes")) {
-            (void)snprintf(peak, sizeof(peak), "n/a");
+            snprintf(peak, sizeof(peak), "n/a");
         }
-        (void)snprintf(counts, sizeof(counts), "%" PRIu32 "/%" PRIu32,
-                       c->collectives, c->collectives_expected);
+        snprintf(counts, sizeof(counts), "%" PRIu32 "/%" PRIu32, c->collectives,
+                 c->collectives_expected);
     }
-    (void)fprintf(f, "%12s %7s %19s %9s %-11s %s\n", loss, off, peak, counts,
-                  c->outcome == JUDGE_PASS ? "judged"
-                                           : judge_outcome_name(c->outcome),
-                  c->id);
+    fprintf(f, "%12s %7s %19s %9s %-11s %s\n", loss, off, peak, counts,
+            c->outcome == JUDGE_PASS ? "judged"
+                                     : judge_outcome_name(c->outcome),
+            c->id);
 }
 
 /* Whether something is off, or failed, in case c. What is not claimed is
@@ -104,12 +104,12 @@ static void put_unclaimed(FILE *f, const struct judge_result *r)
             }
         }
         if (first) {
-            (void)fprintf(f, "%s %s %" PRIu32,
-                          listed++ > 0 ? "," : "not claimed, cases that need",
-                          report_printable(lacking(&r->cases[c]), clean), n);
+            fprintf(f, "%s %s %" PRIu32,
+                    listed++ > 0 ? "," : "not claimed, cases that need",
+                    report_printable(lacking(&r->cases[c]), clean), n);
         }
     }
-    (void)fputs(listed > 0 ? " (--verbose lists them)\n" : "", f);
+    fputs(listed > 0 ? " (--verbose lists them)\n" : "", f);
 }
 
 /* Few are all listed, of many those that deviate, if they are not many. */
@@ -120,8 +120,8 @@ static void put_cases(FILE *f, const struct judge_result *r, bool verbose)
     uint32_t right = 0;
     uint32_t off = 0;
 
-    (void)fprintf(f, "%12s %7s %19s %9s %-11s %s\n", "final loss", "off",
-                  "peak/oracle", "comm/want", "", "case");
+    fprintf(f, "%12s %7s %19s %9s %-11s %s\n", "final loss", "off",
+            "peak/oracle", "comm/want", "", "case");
     for (uint32_t c = 0; c < r->n_cases; c++) {
         const struct judge_case *one = &r->cases[c];
         const bool claimed = one->outcome != JUDGE_NOT_CLAIMED;
@@ -136,21 +136,21 @@ static void put_cases(FILE *f, const struct judge_result *r, bool verbose)
         }
     }
     if (off > 0) {
-        (void)fprintf(f, "and %" PRIu32 " cases more that deviate\n", off);
+        fprintf(f, "and %" PRIu32 " cases more that deviate\n", off);
     }
     if (right > 0) {
-        (void)fprintf(f,
-                      "and %" PRIu32 " cases without a deviation (--verbose "
-                      "lists them)\n",
-                      right);
+        fprintf(f,
+                "and %" PRIu32 " cases without a deviation (--verbose "
+                "lists them)\n",
+                right);
     }
     if (!verbose) {
         put_unclaimed(f, r);
     }
-    (void)fputs("off: losses whose bits differ from the unsharded run's; "
-                "peak/oracle: bytes of parameters;\n"
-                "comm/want: collectives of the first step\n\n",
-                f);
+    fputs("off: losses whose bits differ from the unsharded run's; "
+          "peak/oracle: bytes of parameters;\n"
+          "comm/want: collectives of the first step\n\n",
+          f);
 }
 
 /* The greatest error over its bound of what passed; 0: it has none. */
@@ -181,7 +181,7 @@ static void count_outcomes(const struct judge_result *r, uint32_t q,
 static void put_requirement(FILE *f, const struct judge_result *r, uint32_t q,
                             const uint32_t n[JUDGE_N_OUTCOMES])
 {
-    (void)fprintf(
+    fprintf(
         f, "%-36s %-6s %-8s %6u %6u %7u %11u %6u  %s\n", r->requirement[q]->id,
         r->requirement[q]->must != 0 ? "MUST" : "SHOULD",
         or_unknown(requirement_level_name(r->requirement[q]->level)),
@@ -190,8 +190,8 @@ static void put_requirement(FILE *f, const struct judge_result *r, uint32_t q,
         n[JUDGE_SKIP] + n[JUDGE_INCOMPLETE],
         judge_is_unproved(r, q) ? "unproved: nothing could be spoiled" : "");
     if (ratio_of(r, q) > 0.0) {
-        (void)fprintf(f, "%36s the greatest error is %.3g of its bound\n", "",
-                      ratio_of(r, q));
+        fprintf(f, "%36s the greatest error is %.3g of its bound\n", "",
+                ratio_of(r, q));
     }
 }
 
@@ -200,9 +200,8 @@ static void put_requirements(FILE *f, const struct judge_result *r,
 {
     uint32_t not_asked = 0;
 
-    (void)fprintf(f, "%-36s %-6s %-8s %6s %6s %7s %11s %6s\n", "requirement",
-                  "", "level", "pass", "fail", "blocked", "not claimed",
-                  "open");
+    fprintf(f, "%-36s %-6s %-8s %6s %6s %7s %11s %6s\n", "requirement", "",
+            "level", "pass", "fail", "blocked", "not claimed", "open");
     for (uint32_t q = 0; q < r->n_requirements; q++) {
         uint32_t n[JUDGE_N_OUTCOMES];
 
@@ -218,12 +217,12 @@ static void put_requirements(FILE *f, const struct judge_result *r,
         }
     }
     if (not_asked > 0) {
-        (void)fprintf(f,
-                      "and %" PRIu32 " that nothing was asked of: not "
-                      "claimed, or about none of these cases\n",
-                      not_asked);
+        fprintf(f,
+                "and %" PRIu32 " that nothing was asked of: not "
+                "claimed, or about none of these cases\n",
+                not_asked);
     }
-    (void)fputc('\n', f);
+    fputc('\n', f);
 }
 
 static void put_unjudged(FILE *f, const struct judge_result *r)
@@ -241,17 +240,17 @@ static void put_unjudged(FILE *f, const struct judge_result *r)
             continue; /* the verdict's line counts them */
         }
         if (total < MAX_SHOWN) {
-            (void)fprintf(f, "%s %s: %s\n", judge_outcome_name(outcome),
-                          r->cases[c].id,
-                          report_printable(r->cases[c].reason, clean));
+            fprintf(f, "%s %s: %s\n", judge_outcome_name(outcome),
+                    r->cases[c].id,
+                    report_printable(r->cases[c].reason, clean));
         }
         total++;
     }
     if (total > MAX_SHOWN) {
-        (void)fprintf(f, "and %" PRIu32 " cases more without a judgement\n",
-                      total - MAX_SHOWN);
+        fprintf(f, "and %" PRIu32 " cases more without a judgement\n",
+                total - MAX_SHOWN);
     }
-    (void)fputs(total > 0 ? "\n" : "", f);
+    fputs(total > 0 ? "\n" : "", f);
 }
 
 /* What each blocked requirement waits for, and in how many cases. */
@@ -269,14 +268,14 @@ static void put_blocked(FILE *f, const struct judge_result *r)
                 n += item->outcome == JUDGE_BLOCKED && item->blocked_by == by;
             }
             if (n > 0) {
-                (void)fprintf(f, "%s: blocked by %s in %" PRIu32 " case%s\n",
-                              r->requirement[q]->id, r->requirement[by]->id, n,
-                              n > 1 ? "s" : "");
+                fprintf(f, "%s: blocked by %s in %" PRIu32 " case%s\n",
+                        r->requirement[q]->id, r->requirement[by]->id, n,
+                        n > 1 ? "s" : "");
                 any = true;
             }
         }
     }
-    (void)fputs(any ? "\n" : "", f);
+    fputs(any ? "\n" : "", f);
 }
 
 static void put_levels(FILE *f, const struct judge_result *r)
@@ -288,18 +287,17 @@ static void put_levels(FILE *f, const struct judge_result *r)
         if (n[JUDGE_PASS] + bad + n[JUDGE_BLOCKED] + n[JUDGE_INCOMPLETE] +
                 n[JUDGE_SKIP] >
             0) {
-            (void)fprintf(f,
-                          "level %-9s %6" PRIu32 " pass %6" PRIu32
-                          " fail %6" PRIu32 " blocked %6" PRIu32 " open\n",
-                          requirement_level_name(l), n[JUDGE_PASS], bad,
-                          n[JUDGE_BLOCKED],
-                          n[JUDGE_INCOMPLETE] + n[JUDGE_SKIP]);
+            fprintf(f,
+                    "level %-9s %6" PRIu32 " pass %6" PRIu32 " fail %6" PRIu32
+                    " blocked %6" PRIu32 " open\n",
+                    requirement_level_name(l), n[JUDGE_PASS], bad,
+                    n[JUDGE_BLOCKED], n[JUDGE_INCOMPLETE] + n[JUDGE_SKIP]);
         }
     }
-    (void)fprintf(f, "right up to level: %s\n",
-                  r->highest_level >= 0 ? or_unknown(requirement_level_name(
-                                              (uint32_t)r->highest_level))
-                                        : "none");
+    fprintf(f, "right up to level: %s\n",
+            r->highest_level >= 0
+                ? or_unknown(requirement_level_name((uint32_t)r->highest_level))
+                : "none");
 }
 
 static void put_verdict(FILE *f, const struct judge_result *r)
@@ -312,19 +310,19 @@ static void put_verdict(FILE *f, const struct judge_result *r)
     const bool colour = progress_has_colour(f);
     bool why = r->reason[0] != '\0';
 
-    (void)fprintf(
-        f,
-        "%s%s%s%s%s%s: %s, %" PRIu32 " of %" PRIu32 " cases judged, %" PRIu32
-        " not claimed; %" PRIu32 " pass, %" PRIu32 " fail, %" PRIu32
-        " blocked\n",
-        colour ? colours[r->verdict] : "", judge_verdict_name(r->verdict),
-        colour ? "\033[0m" : "", why ? " (" : "",
-        report_printable(r->reason, reason), why ? ")" : "",
-        report_printable(r->engine[0] != '\0' ? r->engine : "no engine",
-                         engine),
-        r->executed, r->expected, r->not_claimed, r->count[JUDGE_PASS],
-        r->count[JUDGE_FAIL] + r->count[JUDGE_ERROR] + r->count[JUDGE_TIMEOUT],
-        r->count[JUDGE_BLOCKED]);
+    fprintf(f,
+            "%s%s%s%s%s%s: %s, %" PRIu32 " of %" PRIu32
+            " cases judged, %" PRIu32 " not claimed; %" PRIu32 " pass, %" PRIu32
+            " fail, %" PRIu32 " blocked\n",
+            colour ? colours[r->verdict] : "", judge_verdict_name(r->verdict),
+            colour ? "\033[0m" : "", why ? " (" : "",
+            report_printable(r->reason, reason), why ? ")" : "",
+            report_printable(r->engine[0] != '\0' ? r->engine : "no engine",
+                             engine),
+            r->executed, r->expected, r->not_claimed, r->count[JUDGE_PASS],
+            r->count[JUDGE_FAIL] + r->count[JUDGE_ERROR] +
+                r->count[JUDGE_TIMEOUT],
+            r->count[JUDGE_BLOCKED]);
 }
 
 /* What the kernel refused ranks, in every case. */
@@ -333,8 +331,8 @@ static void put_isolation(FILE *f, const struct judge_result *r)
     char isolation[REPORT_LINE_BYTES];
 
     if (r->isolation[0] != '\0') {
-        (void)fprintf(f, "ranks were isolated: %s\n",
-                      report_printable(r->isolation, isolation));
+        fprintf(f, "ranks were isolated: %s\n",
+                report_printable(r->isolation, isolation));
     }
 }
 
@@ -344,11 +342,11 @@ static void put_sampled(FILE *f, const struct judge_result *r)
     char unasked[REPORT_LINE_BYTES];
 
     if (r->sampled.of > 0) {
-        (void)fprintf(f,
-                      "sampled: whole parameters of %" PRIu32 " of %" PRIu32
-                      " ranks; not asked, as it needs those of all: %s\n",
-                      r->sampled.ranks, r->sampled.of,
-                      report_printable(r->sampled.unasked, unasked));
+        fprintf(f,
+                "sampled: whole parameters of %" PRIu32 " of %" PRIu32
+                " ranks; not asked, as it needs those of all: %s\n",
+                r->sampled.ranks, r->sampled.of,
+                report_printable(r->sampled.unasked, unasked));
     }
 }
 
@@ -356,10 +354,10 @@ static void put_sampled(FILE *f, const struct judge_result *r)
 static void put_followed(FILE *f, const struct judge_result *r)
 {
     if (r->followed.cases > 0) {
-        (void)fprintf(f,
-                      "what collectives carry was asked of the first %" PRIu32
-                      " of %" PRIu32 ", in %" PRIu32 " cases that have more\n",
-                      r->followed.known, r->followed.of, r->followed.cases);
+        fprintf(f,
+                "what collectives carry was asked of the first %" PRIu32
+                " of %" PRIu32 ", in %" PRIu32 " cases that have more\n",
+                r->followed.known, r->followed.of, r->followed.cases);
     }
 }
 
@@ -368,10 +366,10 @@ static void put_drawn(FILE *f, const struct judge_result *r)
     const struct judge_drawn *d = &r->drawn;
 
     if (d->played > 0) {
-        (void)fprintf(f,
-                      "drawn: %" PRIu32 " scripts, --script-seed %" PRIu32
-                      "; %" PRIu32 " fail\n",
-                      d->played, d->seed, d->failed);
+        fprintf(f,
+                "drawn: %" PRIu32 " scripts, --script-seed %" PRIu32
+                "; %" PRIu32 " fail\n",
+                d->played, d->seed, d->failed);
     }
 }
 
@@ -387,14 +385,13 @@ static void put_unknown_claims(FILE *f, const struct judge_result *r)
 
         memcpy(claim, r->claim[i], sizeof(r->claim[i]));
         if (!claim_is_known(claim)) {
-            (void)fprintf(f, "%s '%s'",
-                          first ? "claims that are none, and were not tested:"
-                                : ",",
-                          report_printable(claim, clean));
+            fprintf(f, "%s '%s'",
+                    first ? "claims that are none, and were not tested:" : ",",
+                    report_printable(claim, clean));
             first = false;
         }
     }
-    (void)fputs(first ? "" : "\n", f);
+    fputs(first ? "" : "\n", f);
 }
 
 /* A verdict on records of an adapter says less: how much less. */
@@ -407,18 +404,17 @@ static void put_evidence(FILE *f, const struct judge_result *r)
     if (strcmp(r->world, JUDGE_ADAPTER_WORLD) != 0) {
         return;
     }
-    (void)fprintf(f, "records of an adapter: %s",
-                  judge_claims(r, "f32-fma")
-                      ? "bits compared"
-                      : "an arithmetic of its own, bounds in place of bits");
+    fprintf(f, "records of an adapter: %s",
+            judge_claims(r, "f32-fma")
+                ? "bits compared"
+                : "an arithmetic of its own, bounds in place of bits");
     for (size_t i = 0; i < sizeof(evidence) / sizeof(evidence[0]); i++) {
         if (!judge_claims(r, evidence[i])) {
-            (void)fprintf(f, "%s%s", first ? "; not shown: " : ", ",
-                          evidence[i]);
+            fprintf(f, "%s%s", first ? "; not shown: " : ", ", evidence[i]);
             first = false;
         }
     }
-    (void)fputc('\n', f);
+    fputc('\n', f);
 }
 
 int report_text(const struct judge_result *r, const struct report_meta *meta,

@@ -111,8 +111,8 @@ static int listings_equal(const char *a, const char *b, struct listing *x,
         if (strcmp(x->path[i], y->path[i]) != 0) {
             return FSDP_ERR_MISMATCH;
         }
-        (void)snprintf(left, sizeof(left), "%s%s", a, x->path[i]);
-        (void)snprintf(right, sizeof(right), "%s%s", b, y->path[i]);
+        snprintf(left, sizeof(left), "%s%s", a, x->path[i]);
+        snprintf(right, sizeof(right), "%s%s", b, y->path[i]);
         FSDP_TRY(files_equal(left, right));
     }
     return FSDP_OK;
@@ -155,7 +155,7 @@ int checkpoint_files_have(const char *folder, const char *text, bool *found)
         char path[PATH_BYTES];
         char *data = NULL;
 
-        (void)snprintf(path, sizeof(path), "%s%s", folder, l->path[i]);
+        snprintf(path, sizeof(path), "%s%s", folder, l->path[i]);
         status = read_all(path, l->bytes[i], &data);
         *found = *found || (status == FSDP_OK &&
                             memmem(data, l->bytes[i], text, strlen(text)));
@@ -232,7 +232,7 @@ int checkpoint_files_damage(const char *folder)
     for (uint32_t i = 0; status == FSDP_OK && i < l->n; i++) {
         if (is_damaged(l, i)) {
             char path[PATH_BYTES];
-            (void)snprintf(path, sizeof(path), "%s%s", folder, l->path[i]);
+            snprintf(path, sizeof(path), "%s%s", folder, l->path[i]);
             status = turn_bit(path, l->bytes[i] / 2);
         }
     }

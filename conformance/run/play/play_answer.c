@@ -55,7 +55,7 @@ bool play_says_number(const struct fsdp_error *e, uint32_t number)
 {
     char text[16];
 
-    (void)snprintf(text, sizeof(text), "%u", number);
+    snprintf(text, sizeof(text), "%u", number);
     return play_says(e, text);
 }
 

@@ -108,7 +108,7 @@ static int find(const char *path, const char *name, const char *dtype,
 {
     char text[400];
 
-    (void)snprintf(text, sizeof(text), "\"%s\":{\"dtype\":\"%s", name, dtype);
+    snprintf(text, sizeof(text), "\"%s\":{\"dtype\":\"%s", name, dtype);
     return checkpoint_files_have(path, text, found);
 }
 

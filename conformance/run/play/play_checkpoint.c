@@ -30,15 +30,15 @@ enum {
 static void name_path(const struct driver *x, uint32_t which,
                       char path[PATH_BYTES])
 {
-    (void)snprintf(path, PATH_BYTES, "%s%s",
-                   x->d->checkpoints ? x->d->checkpoints : "", suffixes[which]);
+    snprintf(path, PATH_BYTES, "%s%s",
+             x->d->checkpoints ? x->d->checkpoints : "", suffixes[which]);
 }
 
 void drive_clear_checkpoints(const char *checkpoints)
 {
     for (uint32_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         char path[PATH_BYTES];
-        (void)snprintf(path, sizeof(path), "%s%s", checkpoints, suffixes[i]);
+        snprintf(path, sizeof(path), "%s%s", checkpoints, suffixes[i]);
         folder_erase(path);
     }
 }
@@ -245,9 +245,9 @@ static int is_saved(const char *path, const char *name, bool *found)
 {
     char text[400];
 
-    (void)snprintf(text, sizeof(text), "\"%s\"", name);
+    snprintf(text, sizeof(text), "\"%s\"", name);
     FSDP_TRY(checkpoint_files_have(path, text, found));
-    (void)snprintf(text, sizeof(text), "\"optim.state.%s.", name);
+    snprintf(text, sizeof(text), "\"optim.state.%s.", name);
     return *found ? FSDP_OK : checkpoint_files_have(path, text, found);
 }
 

@@ -135,7 +135,7 @@ static int take_found(struct driver *x, uint32_t found_inf)
     if (scale->every > 0) {
         x->scaler = fsdp_scaler_after(x->scaler, found_inf != 0);
     }
-    (void)snprintf(name, sizeof(name), "found-action-%u", x->step + 1);
+    snprintf(name, sizeof(name), "found-action-%u", x->step + 1);
     return x->by_action ? drive_answer_number(x, name, found_inf) : FSDP_OK;
 }
 
@@ -239,7 +239,7 @@ int play_clip(struct driver *x, const struct script_action *a)
     FSDP_TRY(x->engine.clip_grad_norm(x->sharded, &clip, &norm));
     x->unscaled = clip.inverse_scale != 0.0f;
     if (x->by_action) {
-        (void)snprintf(name, sizeof(name), "norm-action-%u", x->step + 1);
+        snprintf(name, sizeof(name), "norm-action-%u", x->step + 1);
         return drive_answer_number(x, name, fsdp_f32_bits(norm));
     }
     case_norm_name(x->clips++, x->step, name);

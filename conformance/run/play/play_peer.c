@@ -53,9 +53,8 @@ static void visit_peer(void *context, const struct fsdp_piece *piece)
          i++) {
         char name[400];
 
-        (void)snprintf(name, sizeof(name), "optim.state.%s.%s",
-                       m->parameter_name[piece->parameter],
-                       key[adamw ? i + 1 : 0]);
+        snprintf(name, sizeof(name), "optim.state.%s.%s",
+                 m->parameter_name[piece->parameter], key[adamw ? i + 1 : 0]);
         v->status = read_peer(v, piece, RECORD_PEER0 + i, name);
     }
 }

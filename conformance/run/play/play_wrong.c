@@ -145,8 +145,8 @@ static int refuse_of(struct driver *x, uint32_t p)
     *x->env.error = (struct fsdp_error){.status = FSDP_ERR_INVALID,
                                         .rank = (int32_t)x->env.rank,
                                         .where = "driver"};
-    (void)snprintf(x->env.error->message, sizeof(x->env.error->message), "%s",
-                   x->model->parameter_name[p]);
+    snprintf(x->env.error->message, sizeof(x->env.error->message), "%s",
+             x->model->parameter_name[p]);
     return FSDP_ERR_INVALID;
 }
 

@@ -332,8 +332,8 @@ void process_state_note(struct process_state *out, bool alone)
 static bool say_number(char text[PROCESS_STATE_TEXT], const char *what,
                        uint64_t now, uint64_t before)
 {
-    (void)snprintf(text, PROCESS_STATE_TEXT, "%s: %#llx, was %#llx", what,
-                   (unsigned long long)now, (unsigned long long)before);
+    snprintf(text, PROCESS_STATE_TEXT, "%s: %#llx, was %#llx", what,
+             (unsigned long long)now, (unsigned long long)before);
     return true;
 }
 
@@ -353,9 +353,9 @@ static bool differs_always(const struct process_state *now,
         return say_number(text, "signal mask", now->masked, s->masked);
     }
     if (now->locale != s->locale || strcmp(now->locales, s->locales) != 0) {
-        (void)snprintf(text, PROCESS_STATE_TEXT, "locale: %.40s, was %.40s%s",
-                       now->locales, s->locales,
-                       now->locale != s->locale ? " (of the thread)" : "");
+        snprintf(text, PROCESS_STATE_TEXT, "locale: %.40s, was %.40s%s",
+                 now->locales, s->locales,
+                 now->locale != s->locale ? " (of the thread)" : "");
         return true;
     }
     return now->environment != s->environment &&
@@ -376,8 +376,8 @@ static bool differs_in_limits(const struct process_state *now,
 
         /* Asked after each call of an engine: words only where they differ. */
         if (hard || a->rlim_cur != b->rlim_cur) {
-            (void)snprintf(what, sizeof(what), "resource limit %d (%s)", i,
-                           hard ? "hard" : "soft");
+            snprintf(what, sizeof(what), "resource limit %d (%s)", i,
+                     hard ? "hard" : "soft");
             return say_number(text, what, hard ? a->rlim_max : a->rlim_cur,
                               hard ? b->rlim_max : b->rlim_cur);
         }
@@ -390,14 +390,13 @@ static bool differs_at_rest(const struct process_state *now,
                             char text[PROCESS_STATE_TEXT])
 {
     if (strcmp(now->folder, s->folder) != 0) {
-        (void)snprintf(text, PROCESS_STATE_TEXT,
-                       "working folder: %.50s, was %.50s", now->folder,
-                       s->folder);
+        snprintf(text, PROCESS_STATE_TEXT, "working folder: %.50s, was %.50s",
+                 now->folder, s->folder);
         return true;
     }
     if (now->variables != s->variables) {
-        (void)snprintf(text, PROCESS_STATE_TEXT,
-                       "environment: other variables, or other values");
+        snprintf(text, PROCESS_STATE_TEXT,
+                 "environment: other variables, or other values");
         return true;
     }
     return now->umask != s->umask &&
@@ -410,8 +409,8 @@ static bool differs_in_tables(const struct process_state *now,
 {
     for (int i = 0; i < PROCESS_SIGNALS; i++) {
         if (now->handler[i] != s->handler[i]) {
-            (void)snprintf(text, PROCESS_STATE_TEXT,
-                           "handler of signal %d: another one", i + 1);
+            snprintf(text, PROCESS_STATE_TEXT,
+                     "handler of signal %d: another one", i + 1);
             return true;
         }
     }

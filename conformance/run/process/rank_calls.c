@@ -203,13 +203,12 @@ void rank_calls_describe(uint32_t kind, long number, const uint64_t argument[6],
         name = calls[i].number == number ? calls[i].name : name;
     }
     if (name) {
-        (void)snprintf(
+        snprintf(
             text, room, "%s(%#llx, %#llx, %#llx, %#llx)", name,
             (unsigned long long)argument[0], (unsigned long long)argument[1],
             (unsigned long long)argument[2], (unsigned long long)argument[3]);
     } else {
-        (void)snprintf(text, room, "call %ld, of another kind of program",
-                       number);
+        snprintf(text, room, "call %ld, of another kind of program", number);
     }
 }
 

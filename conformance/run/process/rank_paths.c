@@ -101,7 +101,7 @@ static bool allow_reading(int rules)
     while ((e = readdir(root))) {
         char path[300];
 
-        (void)snprintf(path, sizeof(path), "/%s", e->d_name);
+        snprintf(path, sizeof(path), "/%s", e->d_name);
         if (e->d_name[0] != '.' && strcmp(e->d_name, "proc") != 0) {
             (void)allow(rules, path, reading); /* or it stays closed */
         }

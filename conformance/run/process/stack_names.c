@@ -67,7 +67,7 @@ static bool read_mapping(const char *line, struct mapping *m)
         !read_hex(&line, " ", &m->offset)) {
         return false;
     }
-    (void)snprintf(m->path, sizeof(m->path), "%s", path);
+    snprintf(m->path, sizeof(m->path), "%s", path);
     return true;
 }
 
@@ -146,7 +146,7 @@ static uint32_t read_stacks(FILE *f, struct stack stack[STACKS_OF_A_FILE])
             }
             stack[n++] = begun;
         } else if (last && strncmp(line, "doing ", 6) == 0) {
-            (void)snprintf(last->doing, sizeof(last->doing), "%s", line + 6);
+            snprintf(last->doing, sizeof(last->doing), "%s", line + 6);
         } else if (last && read_mapping(line, &m)) {
             place_frames(last, &m);
         } else if (last && end != line && last->n < STACK_FRAMES) {
@@ -201,9 +201,9 @@ static void add_name(char name[STACK_NAME_BYTES], const char *function,
     const bool known = !strchr(line, '?');
 
     if (strcmp(function, "??") != 0) {
-        (void)snprintf(name + n, STACK_NAME_BYTES - n, "%s%.80s%s%.60s%s",
-                       n > 0 ? ", in " : "", function, known ? " (" : "",
-                       known ? line : "", known ? ")" : "");
+        snprintf(name + n, STACK_NAME_BYTES - n, "%s%.80s%s%.60s%s",
+                 n > 0 ? ", in " : "", function, known ? " (" : "",
+                 known ? line : "", known ? ")" : "");
     }
 }
 
@@ -222,7 +222,7 @@ static void take_names(FILE *f, struct stack *s, const uint32_t *of, uint32_t n)
             next++;
             function[0] = '\0';
         } else if (function[0] == '\0') {
-            (void)snprintf(function, sizeof(function), "%s", line);
+            snprintf(function, sizeof(function), "%s", line);
         } else {
             line[strcspn(line, " (")] = '\0';
             if (next > 0 && next <= n) {
@@ -246,8 +246,8 @@ static void name_module(struct stack *s, uint32_t i)
 
     for (uint32_t k = i; k < s->n; k++) {
         if (strcmp(s->frame[k].module, s->frame[i].module) == 0) {
-            (void)snprintf(text[n], sizeof(text[n]), "0x%llx",
-                           (unsigned long long)s->frame[k].offset);
+            snprintf(text[n], sizeof(text[n]), "0x%llx",
+                     (unsigned long long)s->frame[k].offset);
             offset[n] = text[n];
             of[n++] = k;
         }
@@ -286,11 +286,11 @@ void stack_name(struct stack *s, const char *never)
         const char *base = strrchr(f->module, '/');
 
         if (!f->name[0] && base) {
-            (void)snprintf(f->name, sizeof(f->name), "%.120s+0x%llx", base + 1,
-                           (unsigned long long)f->offset);
+            snprintf(f->name, sizeof(f->name), "%.120s+0x%llx", base + 1,
+                     (unsigned long long)f->offset);
         } else if (!f->name[0]) {
-            (void)snprintf(f->name, sizeof(f->name), "0x%llx",
-                           (unsigned long long)f->address);
+            snprintf(f->name, sizeof(f->name), "0x%llx",
+                     (unsigned long long)f->address);
         }
     }
 }

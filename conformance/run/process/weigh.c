@@ -28,7 +28,7 @@ static bool read_words(pid_t pid, const char *file, const char *const *words,
     char line[256];
     FILE *f;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
     f = fopen(path, "re");
     while (f && fgets(line, sizeof(line), f)) {
         for (uint32_t i = 0; words[i]; i++) {
@@ -68,7 +68,7 @@ bool weigh_forget_peak(pid_t pid)
     int fd;
     bool good;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/clear_refs", (int)pid);
+    snprintf(path, sizeof(path), "/proc/%d/clear_refs", (int)pid);
     fd = open(path, O_WRONLY | O_CLOEXEC);
     good = fd >= 0 && write(fd, "5", 1) == 1;
     if (fd >= 0) {
@@ -85,7 +85,7 @@ static uint64_t weigh_open(pid_t pid)
     uint64_t sum = 0;
     DIR *d;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
     d = opendir(path);
     while (d && (e = readdir(d))) {
         if (fstatat(dirfd(d), e->d_name, &s, 0) == 0 && S_ISREG(s.st_mode) &&
@@ -110,7 +110,7 @@ static uint64_t weigh_mapped(pid_t pid)
     uint64_t sum = 0;
     FILE *f;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
     f = fopen(path, "re");
     while (f && fgets(line, sizeof(line), f)) {
         const size_t n = strlen(line);

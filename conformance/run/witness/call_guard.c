@@ -48,7 +48,7 @@ static void note_change(const char *call, const char *what)
         return; /* the first ones tell enough */
     }
     *c = (struct record_change){.step = my.step};
-    (void)snprintf(c->call, sizeof(c->call), "%s", call);
+    snprintf(c->call, sizeof(c->call), "%s", call);
     for (size_t i = 0; what[i] && i < sizeof(c->what) - 1; i++) {
         c->what[i] = (char)(what[i] < ' ' || what[i] > '~' ? '?' : what[i]);
     }
@@ -60,9 +60,8 @@ static void say_since(char text[PROCESS_STATE_TEXT])
 {
     const size_t n = strlen(text);
 
-    (void)snprintf(text + n, PROCESS_STATE_TEXT - n,
-                   "; looked at last after %s of step %u", my.whole,
-                   my.whole_step);
+    snprintf(text + n, PROCESS_STATE_TEXT - n,
+             "; looked at last after %s of step %u", my.whole, my.whole_step);
 }
 
 /* The record is written by a name that may be relative: where the working

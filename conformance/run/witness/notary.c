@@ -324,12 +324,12 @@ bool notary_go_on(struct notary *n, const struct notary_task *task)
     memset(&what, 0, sizeof(what));
     what.has_record = task->record != NULL;
     what.has_folders = task->folders != NULL;
-    (void)snprintf(what.record, sizeof(what.record), "%s",
-                   task->record ? task->record : "");
+    snprintf(what.record, sizeof(what.record), "%s",
+             task->record ? task->record : "");
     while (task->folders && what.n_folders < NOTARY_FOLDERS &&
            task->folders[what.n_folders]) {
-        (void)snprintf(what.folder[what.n_folders], sizeof(what.folder[0]),
-                       "%s", task->folders[what.n_folders]);
+        snprintf(what.folder[what.n_folders], sizeof(what.folder[0]), "%s",
+                 task->folders[what.n_folders]);
         what.n_folders++;
     }
     return n->pid != 0 && tell_notary(n, &what);

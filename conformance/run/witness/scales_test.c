@@ -65,7 +65,7 @@ static void write_file(bool stays)
     char path[64];
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%s/below/file", folder);
+    snprintf(path, sizeof(path), "%s/below/file", folder);
     fd = open(path, O_CREAT | O_RDWR, 0600);
     (void)!ftruncate(fd, FILED);
     if (!stays) {
@@ -89,7 +89,7 @@ static void map_unlinked(void)
     char path[64];
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%s/mapped", folder);
+    snprintf(path, sizeof(path), "%s/mapped", folder);
     fd = open(path, O_CREAT | O_RDWR, 0600);
     (void)!ftruncate(fd, MAPPED);
     (void)mmap(NULL, MAPPED, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -102,9 +102,9 @@ static void name_files(void)
 {
     char path[64];
 
-    (void)snprintf(path, sizeof(path), "%s/name", folder);
+    snprintf(path, sizeof(path), "%s/name", folder);
     close(open(path, O_CREAT | O_RDWR, 0600));
-    (void)snprintf(path, sizeof(path), "%s/link", folder);
+    snprintf(path, sizeof(path), "%s/link", folder);
     (void)!symlink("nowhere", path);
 }
 
@@ -114,7 +114,7 @@ static void forget_names(void)
     char path[64];
 
     for (int i = 0; i < 2; i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", folder, all[i]);
+        snprintf(path, sizeof(path), "%s/%s", folder, all[i]);
         (void)unlink(path);
     }
 }
@@ -285,12 +285,12 @@ int main(void)
     if (!mkdtemp(folder)) {
         return 1;
     }
-    (void)snprintf(path, sizeof(path), "%s/below", folder);
+    snprintf(path, sizeof(path), "%s/below", folder);
     (void)mkdir(path, 0777);
     failed = cmocka_run_group_tests(tests, NULL, NULL);
-    (void)snprintf(path, sizeof(path), "%s/below/file", folder);
+    snprintf(path, sizeof(path), "%s/below/file", folder);
     (void)unlink(path);
-    (void)snprintf(path, sizeof(path), "%s/below", folder);
+    snprintf(path, sizeof(path), "%s/below", folder);
     (void)rmdir(path);
     return rmdir(folder) != 0 || failed != 0;
 }

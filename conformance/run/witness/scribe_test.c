@@ -264,10 +264,10 @@ static void test_written(void **state)
     assert_true(hear(tell_collectives, &s));
     assert_true(scribe_write(&s, folder, 5, &error));
     assert_int_equal(error.status, FSDP_OK);
-    (void)snprintf(file, sizeof(file), "%s/rank-5.json", folder);
+    snprintf(file, sizeof(file), "%s/rank-5.json", folder);
     assert_int_equal(access(file, R_OK), 0);
     assert_int_equal(unlink(file), 0);
-    (void)snprintf(file, sizeof(file), "%s/rank-5.safetensors", folder);
+    snprintf(file, sizeof(file), "%s/rank-5.safetensors", folder);
     assert_int_equal(unlink(file), 0);
     assert_int_equal(rmdir(folder), 0);
     assert_true(scribe_write(&s, "/nowhere/at/all", 5, &error));

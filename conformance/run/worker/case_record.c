@@ -240,11 +240,11 @@ void worker_ends_take(const struct world_result *end, int32_t *status,
 {
     *status = end->end == WORLD_RETURNED ? end->status : FSDP_ERR_INTERNAL;
     if (why && *status != FSDP_OK) {
-        (void)snprintf(why, room, "%s%s%s",
-                       end->end == WORLD_SIGNALLED ? "a signal"
-                       : end->error.where[0]       ? end->error.where
-                                                   : "",
-                       end->error.message[0] ? ": " : "", end->error.message);
+        snprintf(why, room, "%s%s%s",
+                 end->end == WORLD_SIGNALLED ? "a signal"
+                 : end->error.where[0]       ? end->error.where
+                                             : "",
+                 end->error.message[0] ? ": " : "", end->error.message);
         for (char *p = why; *p; p++) {
             *p = *p >= ' ' && *p < 127 ? *p : '?';
         }

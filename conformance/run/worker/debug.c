@@ -47,7 +47,7 @@ static bool say_pid(const char *file)
     FILE *f;
     bool good;
 
-    (void)snprintf(partial, sizeof(partial), "%s.partial", file);
+    snprintf(partial, sizeof(partial), "%s.partial", file);
     f = fopen(partial, "we");
     good = f && fprintf(f, "%d\n", (int)getpid()) > 0;
     good = (!f || fclose(f) == 0) && good;
@@ -106,13 +106,13 @@ static _Noreturn void be_gdb(pid_t rank)
     char *const word[] = {"gdb", "-q",  "-p",  pid,  "-ex", quiet,
                           "-ex", go_on, "-ex", hint, NULL};
 
-    (void)snprintf(pid, sizeof(pid), "%d", (int)rank);
+    snprintf(pid, sizeof(pid), "%d", (int)rank);
     (void)signal(SIGINT, SIG_DFL);
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGPIPE, SIG_DFL);
     (void)signal(SIGTSTP, SIG_DFL);
     (void)execvp(word[0], word);
-    (void)fprintf(stderr, "fsdp-cts: gdb: %s\n", strerror(errno));
+    fprintf(stderr, "fsdp-cts: gdb: %s\n", strerror(errno));
     _exit(127);
 }
 

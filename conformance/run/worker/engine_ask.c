@@ -44,11 +44,11 @@ static void be_asked(const char *name, struct notary *notary, int fd)
     w->status = engine_load(name, &e, &w->error);
     if (w->status == FSDP_OK) {
         w->engine = *e;
-        (void)snprintf(w->name, sizeof(w->name), "%s", e->name);
-        (void)snprintf(w->version, sizeof(w->version), "%s", e->version);
+        snprintf(w->name, sizeof(w->name), "%s", e->name);
+        snprintf(w->version, sizeof(w->version), "%s", e->version);
         while (w->n_claims < CLAIMS && e->claims[w->n_claims]) {
-            (void)snprintf(w->claim[w->n_claims], CLAIM_BYTES, "%s",
-                           e->claims[w->n_claims]);
+            snprintf(w->claim[w->n_claims], CLAIM_BYTES, "%s",
+                     e->claims[w->n_claims]);
             w->n_claims++;
         }
     }
@@ -77,7 +77,7 @@ static const struct fsdp_engine *describe(struct words *w)
 static int fail(struct fsdp_error *error, int status, const char *text)
 {
     error->status = status;
-    (void)snprintf(error->message, sizeof(error->message), "%s", text);
+    snprintf(error->message, sizeof(error->message), "%s", text);
     return status;
 }
 
@@ -91,10 +91,10 @@ static int say_ending(const char *name, int ending, struct fsdp_error *error)
                                            : 0;
 
     error->status = FSDP_ERR_INTERNAL;
-    (void)snprintf(error->message, sizeof(error->message),
-                   "engine %.100s: the process that loaded it %s %d", name,
-                   signal != 0 ? "was ended by signal" : "exited with",
-                   signal != 0 ? signal : code);
+    snprintf(error->message, sizeof(error->message),
+             "engine %.100s: the process that loaded it %s %d", name,
+             signal != 0 ? "was ended by signal" : "exited with",
+             signal != 0 ? signal : code);
     return error->status;
 }
 

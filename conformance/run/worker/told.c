@@ -85,7 +85,7 @@ static void add_stack(struct told *t, uint32_t rank, struct stack *s,
     stack_name(s, never);
     told_make_plain(s->doing);
     if (inside) {
-        (void)snprintf(call, sizeof(call), ", in the wrong call %s", s->doing);
+        snprintf(call, sizeof(call), ", in the wrong call %s", s->doing);
     }
     if (s->signal != 0) {
         add_text(t, "rank %u, ended by signal %d%s, stood in\n", rank,
@@ -104,7 +104,7 @@ static void add_stack(struct told *t, uint32_t rank, struct stack *s,
 void told_stack_file(const char *folder, uint32_t rank,
                      char path[TOLD_PATH_BYTES])
 {
-    (void)snprintf(path, TOLD_PATH_BYTES, "%s/rank-%u.stack", folder, rank);
+    snprintf(path, TOLD_PATH_BYTES, "%s/rank-%u.stack", folder, rank);
 }
 
 /* Those that died first; and of the others the first threads before more. */
@@ -137,7 +137,7 @@ static void write_file(const struct told *t, const char *folder)
     char path[PATH_BYTES];
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%s/" RECORD_TOLD, folder);
+    snprintf(path, sizeof(path), "%s/" RECORD_TOLD, folder);
     (void)unlink(path); /* whoever has made it: it is not a rank's to say */
     if (t->n == 0) {
         return;

@@ -45,8 +45,8 @@ static int is_not_isolated(struct world_rank *rank, const char *why)
     *rank->error = (struct fsdp_error){.status = FSDP_ERR_IO,
                                        .rank = (int32_t)rank->rank,
                                        .where = RECORD_WRITE_WHERE};
-    (void)snprintf(rank->error->message, sizeof(rank->error->message),
-                   "rank %u could not be isolated: %.150s", rank->rank, why);
+    snprintf(rank->error->message, sizeof(rank->error->message),
+             "rank %u could not be isolated: %.150s", rank->rank, why);
     rank->comm.abort(rank->comm.self, FSDP_ERR_IO);
     return FSDP_ERR_IO;
 }
@@ -135,7 +135,7 @@ void worker_ranks_open(struct worker_ranks *w, const struct worker_options *o)
 void worker_ranks_begin(struct worker_ranks *w, const char *folder,
                         bool crosses)
 {
-    (void)snprintf(w->tmp, sizeof(w->tmp), "%s/tmp", w->o->records);
+    snprintf(w->tmp, sizeof(w->tmp), "%s/tmp", w->o->records);
     w->record = folder;
     w->crosses = crosses && w->isolate && w->o->words != 0;
     w->folders[0] = w->crosses ? w->tmp : folder;
@@ -167,8 +167,8 @@ void worker_ranks_collect(const struct worker_ranks *w)
         char from[CASE_FOLDER_BYTES + 272];
         char to[CASE_FOLDER_BYTES + 272];
 
-        (void)snprintf(from, sizeof(from), "%s/%s", w->tmp, e->d_name);
-        (void)snprintf(to, sizeof(to), "%s/%s", w->record, e->d_name);
+        snprintf(from, sizeof(from), "%s/%s", w->tmp, e->d_name);
+        snprintf(to, sizeof(to), "%s/%s", w->record, e->d_name);
         if (belongs_to_record(e->d_name)) {
             (void)rename(from, to);
         }
@@ -303,16 +303,16 @@ int worker_ranks_run(struct worker_ranks *w, uint32_t kind,
     b->o = w->o;
     b->folders = w->folders;
     if (w->isolate && !have_notary(w)) {
-        (void)snprintf(error->message, sizeof(error->message),
-                       "no process could be started beside the ranks");
+        snprintf(error->message, sizeof(error->message),
+                 "no process could be started beside the ranks");
         return FSDP_ERR_NOMEM;
     }
     b->notary = w->isolate ? &w->notary : NULL;
     b->crosses =
         w->crosses && b->d->directory && b->d->purpose == DRIVE_TO_RECORD;
     if (b->crosses && !have_room(w, b)) {
-        (void)snprintf(error->message, sizeof(error->message),
-                       "no memory for what ranks are seen to send");
+        snprintf(error->message, sizeof(error->message),
+                 "no memory for what ranks are seen to send");
         return FSDP_ERR_NOMEM;
     }
     b->loads = w->isolate && engine_is_path(w->o->engine);

@@ -127,7 +127,7 @@ int worker_read_batch(const char *path, struct run_case **out, size_t *n,
 
 const char *worker_debug_file(const char *folder, char path[WORKER_DEBUG_BYTES])
 {
-    (void)snprintf(path, WORKER_DEBUG_BYTES, "%s/debug", folder);
+    snprintf(path, WORKER_DEBUG_BYTES, "%s/debug", folder);
     return path;
 }
 

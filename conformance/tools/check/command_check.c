@@ -71,7 +71,7 @@ static int take_number(const char *name, const char *value, long least,
                 name, value, least, most);
         return EXIT_USAGE;
     }
-    (void)snprintf(to, 16, "%ld", n);
+    snprintf(to, 16, "%ld", n);
     return 0;
 }
 

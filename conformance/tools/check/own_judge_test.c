@@ -28,7 +28,7 @@ static void read_kept(struct scene *x, const char *name)
     char path[RECORD_PATH_BYTES];
     struct fsdp_error error = {0};
 
-    (void)snprintf(path, sizeof(path), FIXTURES_DIR "/check/%s", name);
+    snprintf(path, sizeof(path), FIXTURES_DIR "/check/%s", name);
     if (own_read(path, &x->s, &error) != FSDP_OK) {
         fail_msg("%s", error.message);
     }
@@ -364,8 +364,8 @@ static void a_flat_unit_is_padded(void **state)
     (void)state;
     read_kept(&x, "fsdp1");
     for (uint32_t r = 0; r < 2; r++) {
-        (void)snprintf(x.s.rank[r].wrapper, sizeof(x.s.rank[r].wrapper),
-                       "fsdp1-flat");
+        snprintf(x.s.rank[r].wrapper, sizeof(x.s.rank[r].wrapper),
+                 "fsdp1-flat");
     }
     expect_first(&x, "own.wire", "elements");
 }

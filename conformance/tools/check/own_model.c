@@ -51,7 +51,7 @@ bool own_ends_holds(const struct own_requirement *q, const struct own_set *s,
         for (uint32_t r = 0; r < s->world; r++) {
             char who[24];
 
-            (void)snprintf(who, sizeof(who), "rank %u", r);
+            snprintf(who, sizeof(who), "rank %u", r);
             if ((turn == 1 || s->rank[r].end.how != OWN_STOPPED) &&
                 !has_returned(&s->rank[r], who, f)) {
                 return false;

@@ -31,7 +31,7 @@ static int read_changed(const char *from, const char *to)
     size_t room;
     int status;
 
-    (void)snprintf(path, sizeof(path), FIXTURES_DIR "/check/mlp/rank-1.json");
+    snprintf(path, sizeof(path), FIXTURES_DIR "/check/mlp/rank-1.json");
     assert_int_equal(record_read_file(path, &source, &text, &bytes, &error),
                      FSDP_OK);
     at = strstr(text, from);
@@ -39,8 +39,8 @@ static int read_changed(const char *from, const char *to)
     room = bytes + strlen(to) + 1;
     changed = malloc(room);
     assert_non_null(changed);
-    (void)snprintf(changed, room, "%.*s%s%s", (int)(at - text), text, to,
-                   at + strlen(from));
+    snprintf(changed, room, "%.*s%s%s", (int)(at - text), text, to,
+             at + strlen(from));
     status = own_parse(changed, strlen(changed), "changed", &r, &error);
     assert_true(status == FSDP_OK || error.message[0] != '\0');
     own_record_release(&r);

@@ -72,7 +72,7 @@ static bool local(const struct own_set *s, const struct own_tensor *reduced,
         own_is_flat(s) ? s->unsharded.compute : s->unsharded.reduce;
     bool any = false;
 
-    (void)snprintf(like.stage, sizeof(like.stage), "local-gradient");
+    snprintf(like.stage, sizeof(like.stage), "local-gradient");
     like.n = s->unsharded.parameter[reduced->parameter].n;
     *out = 0.0f;
     for (uint32_t b = 0; b < s->unsharded.microbatches; b++) {
@@ -199,12 +199,10 @@ static bool part_holds(const struct own_set *s, const struct own_tensor *t,
     }
     for (int factor = 2; factor <= (int)s->world * 2; factor++) {
         if (want != 0.0f && same_bits(p.got[best], want * (float)factor)) {
-            (void)snprintf(times, sizeof(times), ": it is that times %d",
-                           factor);
+            snprintf(times, sizeof(times), ": it is that times %d", factor);
         } else if (want != 0.0f &&
                    same_bits(p.got[best], want / (float)factor)) {
-            (void)snprintf(times, sizeof(times), ": it is that over %d",
-                           factor);
+            snprintf(times, sizeof(times), ": it is that over %d", factor);
         }
     }
     return own_fail(f,
@@ -231,7 +229,7 @@ static bool tensor_holds(const struct own_set *s, const struct own_tensor *t,
         (want && own_tensors_same(s, t, want, "unsharded", f))) {
         return true;
     }
-    (void)snprintf(text, sizeof(text), "%s", f->text);
+    snprintf(text, sizeof(text), "%s", f->text);
     return own_fail(f, "reduced gradient: %.300s",
                     !want ? "the unsharded run has none" : text);
 }

@@ -79,7 +79,7 @@ static void say_place(const struct own_set *s, const struct own_finding *f,
         }
     }
     if (n > 0) {
-        (void)snprintf(text + n, PLACE_BYTES - (size_t)n, ": ");
+        snprintf(text + n, PLACE_BYTES - (size_t)n, ": ");
     }
 }
 

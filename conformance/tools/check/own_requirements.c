@@ -147,7 +147,7 @@ bool own_fail(struct own_finding *f, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(f->text, sizeof(f->text), format, arguments);
+    vsnprintf(f->text, sizeof(f->text), format, arguments);
     va_end(arguments);
     return false;
 }
@@ -204,9 +204,9 @@ void own_value(uint32_t dtype, uint64_t bits, char text[OWN_VALUE_BYTES])
     double x;
 
     if (number_of(dtype, bits, &x)) {
-        (void)snprintf(text, OWN_VALUE_BYTES, "%.9g (0x%0*" PRIx64 ")", x,
-                       digits, bits);
+        snprintf(text, OWN_VALUE_BYTES, "%.9g (0x%0*" PRIx64 ")", x, digits,
+                 bits);
     } else {
-        (void)snprintf(text, OWN_VALUE_BYTES, "0x%0*" PRIx64, digits, bits);
+        snprintf(text, OWN_VALUE_BYTES, "0x%0*" PRIx64, digits, bits);
     }
 }

@@ -15,8 +15,8 @@ static const struct own_tensor *other(const struct own_record *rank,
 {
     struct own_tensor like = *t;
 
-    (void)snprintf(like.stage, sizeof(like.stage), "%s%s", with,
-                   t->stage + strlen(stage));
+    snprintf(like.stage, sizeof(like.stage), "%s%s", with,
+             t->stage + strlen(stage));
     return own_find(rank, &like);
 }
 
@@ -61,7 +61,7 @@ bool own_saved_holds(const struct own_requirement *q, const struct own_set *s,
             if (!own_tensors_same(s, got, t, "saved", f)) {
                 char text[sizeof(f->text)];
 
-                (void)snprintf(text, sizeof(text), "%s", f->text);
+                snprintf(text, sizeof(text), "%s", f->text);
                 return own_fail(f, "%s%s%s: loaded as %.300s", q->words,
                                 key[0] ? " " : "", key, text);
             }
@@ -92,7 +92,7 @@ bool own_frozen_holds(const struct own_requirement *q, const struct own_set *s,
                 s->unsharded.parameter[t->parameter].trainable) {
                 continue;
             }
-            (void)snprintf(first.stage, sizeof(first.stage), "initial");
+            snprintf(first.stage, sizeof(first.stage), "initial");
             first.step = 0;
             want = own_find(rank, &first);
             place(f, t, r);
@@ -102,7 +102,7 @@ bool own_frozen_holds(const struct own_requirement *q, const struct own_set *s,
             if (!own_tensors_same(s, t, want, "in the beginning", f)) {
                 char text[sizeof(f->text)];
 
-                (void)snprintf(text, sizeof(text), "%s", f->text);
+                snprintf(text, sizeof(text), "%s", f->text);
                 return own_fail(f, "it is frozen, and moves: %.300s", text);
             }
         }

@@ -102,7 +102,7 @@ static bool compare_rank(const struct own_requirement *q,
         if (!own_tensors_same(s, t, want, "unsharded", f)) {
             char text[sizeof(f->text)];
 
-            (void)snprintf(text, sizeof(text), "%s", f->text);
+            snprintf(text, sizeof(text), "%s", f->text);
             return own_fail(f, "%s%s%s: %.300s", q->words,
                             key_of(t)[0] ? " " : "", key_of(t), text);
         }

@@ -168,9 +168,9 @@ static int count_engine(const struct arguments *a, const char *name,
     }
     if (status == FSDP_OK && engine_claims(engine, "serial")) {
         status = FSDP_ERR_UNSUPPORTED;
-        (void)snprintf(error.message, sizeof(error.message),
-                       "%s plays all ranks at once, and is no engine to count",
-                       engine->name);
+        snprintf(error.message, sizeof(error.message),
+                 "%s plays all ranks at once, and is no engine to count",
+                 engine->name);
     }
     if (status == FSDP_OK) {
         status = engine_load("ref", &lender, &error);

@@ -47,14 +47,14 @@ static void note_finding(struct count_result *out, const char *id,
         return;
     }
     if (f->note[0] != '\0') {
-        (void)snprintf(out->first, sizeof(out->first), "%s: rank %lld: %s", id,
-                       (long long)f->rank, f->note);
+        snprintf(out->first, sizeof(out->first), "%s: rank %lld: %s", id,
+                 (long long)f->rank, f->note);
     } else {
-        (void)snprintf(out->first, sizeof(out->first),
-                       "%s: rank %lld, step %lld, %s: %llu, expected %llu", id,
-                       (long long)f->rank, (long long)f->step,
-                       f->stage ? f->stage : "all", (unsigned long long)f->got,
-                       (unsigned long long)f->want);
+        snprintf(out->first, sizeof(out->first),
+                 "%s: rank %lld, step %lld, %s: %llu, expected %llu", id,
+                 (long long)f->rank, (long long)f->step,
+                 f->stage ? f->stage : "all", (unsigned long long)f->got,
+                 (unsigned long long)f->want);
     }
 }
 
@@ -131,10 +131,10 @@ static void play_all(const struct drive *d, struct record *r,
         r->rank[k].exit_status = status;
         if (status != FSDP_OK) {
             out->failed++;
-            (void)snprintf(out->first, sizeof(out->first), "rank %u: %s: %s", k,
-                           error.where[0] != '\0' ? error.where : "nowhere",
-                           error.message[0] != '\0' ? error.message
-                                                    : fsdp_status_text(status));
+            snprintf(out->first, sizeof(out->first), "rank %u: %s: %s", k,
+                     error.where[0] != '\0' ? error.where : "nowhere",
+                     error.message[0] != '\0' ? error.message
+                                              : fsdp_status_text(status));
             return;
         }
         add_rank(&r->rank[k], out);

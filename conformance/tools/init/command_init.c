@@ -200,7 +200,7 @@ static bool find_prefix(char prefix[PATH_MAX])
         }
         *end = '\0';
     }
-    (void)snprintf(config, sizeof(config), "%s/include/fsdp/engine.h", prefix);
+    snprintf(config, sizeof(config), "%s/include/fsdp/engine.h", prefix);
     return access(config, R_OK) == 0;
 }
 

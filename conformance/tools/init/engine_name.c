@@ -26,8 +26,8 @@ void engine_name(const char *folder, char name[ENGINE_NAME_BYTES])
     size_t n;
 
     last = strrchr(last ? last : folder, '/');
-    (void)snprintf(name, ENGINE_NAME_BYTES, "%s",
-                   last && last[1] != '\0' ? last + 1 : "engine");
+    snprintf(name, ENGINE_NAME_BYTES, "%s",
+             last && last[1] != '\0' ? last + 1 : "engine");
     for (n = 0; name[n] != '\0'; n++) {
         if (!strchr(allowed, name[n])) {
             name[n] = '-';
@@ -35,7 +35,7 @@ void engine_name(const char *folder, char name[ENGINE_NAME_BYTES])
     }
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         if (strcmp(name, kept[i]) == 0) {
-            (void)snprintf(name + n, ENGINE_NAME_BYTES - n, "-engine");
+            snprintf(name + n, ENGINE_NAME_BYTES - n, "-engine");
             break;
         }
     }
@@ -47,7 +47,7 @@ void engine_name_write(const char *text, const char *from, const char *name,
     char quoted[ENGINE_NAME_BYTES + 2];
     const char *at;
 
-    (void)snprintf(quoted, sizeof(quoted), "\"%s\"", from);
+    snprintf(quoted, sizeof(quoted), "\"%s\"", from);
     while ((at = strstr(text, quoted))) {
         fprintf(to, "%.*s\"%s\"", (int)(at - text), text, name);
         text = at + strlen(quoted);

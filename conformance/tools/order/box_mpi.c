@@ -209,7 +209,7 @@ int main(int argc, char **argv)
         }
         why = answer(line);
         if (rank == 0) {
-            (void)puts(why ? why : "done");
+            puts(why ? why : "done");
             (void)fflush(stdout);
         }
     }

@@ -213,10 +213,10 @@ static int check(const struct plan_options *o, const struct plan_table *t,
 
     if (status == FSDP_OK && case_is_script(&r.c)) {
         status = FSDP_ERR_FORMAT;
-        (void)snprintf(error.message, sizeof(error.message),
-                       "%.120s: plays a script of its own; a step of training "
-                       "is what a plan is compared with",
-                       o->model);
+        snprintf(error.message, sizeof(error.message),
+                 "%.120s: plays a script of its own; a step of training "
+                 "is what a plan is compared with",
+                 o->model);
     }
     if (status == FSDP_OK) {
         status = plan_check(ask, &t->row[0].bytes, &r, &differences);

@@ -50,10 +50,9 @@ static void check_memory(struct checker *c, const struct record_memory *m)
         if (k == FSDP_ACTIVATION) {
             continue; /* the model's own */
         }
-        (void)snprintf(what, sizeof(what), "%s at rest", record_kind_name(k));
+        snprintf(what, sizeof(what), "%s at rest", record_kind_name(k));
         compare(c, what, m->after_shard.live[k], c->b->rest.live[k], fewer);
-        (void)snprintf(what, sizeof(what), "%s at its peak",
-                       record_kind_name(k));
+        snprintf(what, sizeof(what), "%s at its peak", record_kind_name(k));
         compare(c, what, m->peak[k], peak_of(c, k, m->peak[k]),
                 c->bounds || fewer);
     }
@@ -109,8 +108,7 @@ static void check_collectives(struct checker *c, const struct record_rank *r)
     for (uint32_t k = 0; k < FSDP_N_COLLECTIVES; k++) {
         char what[64];
 
-        (void)snprintf(what, sizeof(what), "%ss a step",
-                       record_collective_name(k));
+        snprintf(what, sizeof(what), "%ss a step", record_collective_name(k));
         compare(c, what, calls[k], c->b->collectives[k],
                 c->ask->c.scenario == CASE_CANCEL && c->bounds);
     }

@@ -36,7 +36,7 @@ int plan_equal_model(uint64_t elements, uint32_t units, struct plan_model *out,
                            "%u units of %" PRIu64 " elements are not equal",
                            units, elements);
     }
-    (void)snprintf(
+    snprintf(
         text, sizeof(text),
         "{\"version\":1,\"name\":\"equal\",\"source\":\"\",\"parts\":["
         "{\"times\":%u,\"modules\":[{\"name\":\"u{i}\",\"class\":\"Unit\","

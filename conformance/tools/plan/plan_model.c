@@ -35,10 +35,9 @@ static void spell(char to[ROOM], const char *from, uint32_t i)
     const char *const mark = strstr(from, "{i}");
 
     if (!mark) {
-        (void)snprintf(to, ROOM, "%s", from);
+        snprintf(to, ROOM, "%s", from);
     } else {
-        (void)snprintf(to, ROOM, "%.*s%u%s", (int)(mark - from), from, i,
-                       mark + 3);
+        snprintf(to, ROOM, "%.*s%u%s", (int)(mark - from), from, i, mark + 3);
     }
 }
 
@@ -89,8 +88,8 @@ static int add_parameters(struct maker *k, const struct description_module *m,
                                "--param-dtype says in what they are gathered",
                                k->name[module], q->name);
         }
-        (void)snprintf(name, sizeof(name), "%s%s%s", k->name[module],
-                       k->name[module][0] != '\0' ? "." : "", q->name);
+        snprintf(name, sizeof(name), "%s%s%s", k->name[module],
+                 k->name[module][0] != '\0' ? "." : "", q->name);
         if (++k->parameters > DESCRIPTION_MAX_PARAMETERS) {
             return record_fail(k->error, FSDP_ERR_INVALID, "plan",
                                "more than %d parameters",
@@ -220,7 +219,7 @@ int plan_model_of_description(const struct description *d,
     int status = FSDP_ERR_NOMEM;
 
     memset(out, 0, sizeof(*out));
-    (void)snprintf(out->name, sizeof(out->name), "%s", d->name);
+    snprintf(out->name, sizeof(out->name), "%s", d->name);
     k.name = calloc(DESCRIPTION_MAX_MODULES, sizeof(*k.name));
     k.unit = calloc(DESCRIPTION_MAX_MODULES, sizeof(*k.unit));
     out->work = calloc(DESCRIPTION_MAX_MODULES, sizeof(*out->work));
@@ -269,8 +268,7 @@ int plan_model_of_case(const struct run_case *c, struct plan_model *out,
     out->idle = out->of_case.model->idle;
     out->units = out->of_case.units;
     memset(&out->of_case.units, 0, sizeof(out->of_case.units));
-    (void)snprintf(out->name, sizeof(out->name), "%.16s.%.16s", c->workload,
-                   c->size);
+    snprintf(out->name, sizeof(out->name), "%.16s.%.16s", c->workload, c->size);
     return plan_count(out)
                ? FSDP_OK
                : record_fail(error, FSDP_ERR_NOMEM, "plan", "out of memory");
@@ -337,8 +335,8 @@ static int open_workload(const char *what, struct run_case *c,
     const size_t n = dot ? (size_t)(dot - what) : strlen(what);
     const struct workload *workload;
 
-    (void)snprintf(one.workload, sizeof(one.workload), "%.*s",
-                   n < sizeof(one.workload) ? (int)n : 0, what);
+    snprintf(one.workload, sizeof(one.workload), "%.*s",
+             n < sizeof(one.workload) ? (int)n : 0, what);
     workload = workload_find(one.workload);
     if (!workload) {
         return record_fail(error, FSDP_ERR_INVALID, "plan",
@@ -349,8 +347,8 @@ static int open_workload(const char *what, struct run_case *c,
     if (strcmp(one.workload, "graph") == 0) {
         one.wrap = CASE_WRAP_DRAWN;
     }
-    (void)snprintf(one.size, sizeof(one.size), "%s",
-                   dot ? dot + 1 : workload->sizes[0]);
+    snprintf(one.size, sizeof(one.size), "%s",
+             dot ? dot + 1 : workload->sizes[0]);
     while ((workload->data_kinds & (1u << one.data)) == 0) {
         one.data++;
     }

@@ -339,8 +339,8 @@ void plan_options_help(void)
     for (size_t i = 0; i < N_ROWS; i++) {
         char left[40];
 
-        (void)snprintf(left, sizeof(left), "--%s %s", rows[i].name,
-                       rows[i].value ? rows[i].value : "");
+        snprintf(left, sizeof(left), "--%s %s", rows[i].name,
+                 rows[i].value ? rows[i].value : "");
         printf("  %-24s %s\n", left, rows[i].help);
     }
 }

@@ -18,12 +18,12 @@ const char *plan_size(uint64_t bytes, char text[PLAN_SIZE_BYTES])
 
     for (size_t i = 0; i < sizeof(unit) / sizeof(unit[0]); i++) {
         if ((double)bytes >= unit[i].size) {
-            (void)snprintf(text, PLAN_SIZE_BYTES, "%.4g %s",
-                           (double)bytes / unit[i].size, unit[i].name);
+            snprintf(text, PLAN_SIZE_BYTES, "%.4g %s",
+                     (double)bytes / unit[i].size, unit[i].name);
             return text;
         }
     }
-    (void)snprintf(text, PLAN_SIZE_BYTES, "%" PRIu64 " B", bytes);
+    snprintf(text, PLAN_SIZE_BYTES, "%" PRIu64 " B", bytes);
     return text;
 }
 
@@ -32,10 +32,10 @@ const char *plan_dtypes(const struct run_case *c, char text[PLAN_DTYPES_BYTES])
     const struct case_dtypes d = case_dtypes(c);
 
     if (case_has_units_dtypes(c)) {
-        (void)snprintf(text, PLAN_DTYPES_BYTES, "each unit in its own dtypes");
+        snprintf(text, PLAN_DTYPES_BYTES, "each unit in its own dtypes");
     } else {
-        (void)snprintf(text, PLAN_DTYPES_BYTES, "gathered in %s, reduced in %s",
-                       record_dtype_name(d.param), record_dtype_name(d.reduce));
+        snprintf(text, PLAN_DTYPES_BYTES, "gathered in %s, reduced in %s",
+                 record_dtype_name(d.param), record_dtype_name(d.reduce));
     }
     return text;
 }
@@ -66,7 +66,7 @@ static void show_row(const struct plan_table *t, const struct plan_row *row)
                case_strategy_name(row->c.strategy));
         return;
     }
-    (void)snprintf(mesh, sizeof(mesh), "%ux%u", b->replicas, b->shards);
+    snprintf(mesh, sizeof(mesh), "%ux%u", b->replicas, b->shards);
     printf("%-19s %11s %16" PRIu64 " %16" PRIu64 " %16" PRIu64 " %16" PRIu64
            " %5u/%u/%u%s\n",
            case_strategy_name(row->c.strategy), mesh, b->rest_sum,

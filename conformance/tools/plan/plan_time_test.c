@@ -317,9 +317,9 @@ static void clusters_are_read_strictly(void **state)
         const char *const host = strstr(good, "%s");
         const char *const latency = strstr(host + 2, "%s");
 
-        (void)snprintf(text, sizeof(text), "%.*s%s%.*s%s%s", (int)(host - good),
-                       good, all[i].host, (int)(latency - host - 2), host + 2,
-                       all[i].latency, latency + 2);
+        snprintf(text, sizeof(text), "%.*s%s%.*s%s%s", (int)(host - good), good,
+                 all[i].host, (int)(latency - host - 2), host + 2,
+                 all[i].latency, latency + 2);
         assert_int_equal(cluster_parse(text, strlen(text), "c", &c, &error),
                          all[i].status);
     }

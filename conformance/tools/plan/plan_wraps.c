@@ -108,7 +108,7 @@ void plan_wraps_show(const struct plan_wraps *w, uint64_t memory)
             printf("no mesh of this world\n");
             return;
         }
-        (void)snprintf(name, sizeof(name), "%u as one", w->wrap[i].units);
+        snprintf(name, sizeof(name), "%u as one", w->wrap[i].units);
         printf("%-14s %6u %14" PRIu64 " %16" PRIu64 " %10.3f %10.3f%s%s\n",
                w->wrap[i].units == UINT32_MAX ? "leaf"
                : w->wrap[i].units == 0        ? "whole"

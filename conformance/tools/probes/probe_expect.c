@@ -84,8 +84,7 @@ find(struct probe_verdict *v, bool *what, const char *format, ...)
     *what = true;
     if (v->n < PROBE_MAX_FINDINGS) {
         va_start(arguments, format);
-        (void)vsnprintf(v->finding[v->n], PROBE_FINDING_BYTES, format,
-                        arguments);
+        vsnprintf(v->finding[v->n], PROBE_FINDING_BYTES, format, arguments);
         va_end(arguments);
     }
     v->n++;

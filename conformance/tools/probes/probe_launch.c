@@ -41,7 +41,7 @@ static bool find_beside(const char *const relative[2], const char *file,
                 (int)sizeof(name) &&
             realpath(name, path) && strlen(path) + strlen(file) < PATH_MAX) {
             const size_t end = strlen(path);
-            (void)snprintf(path + end, PATH_MAX - end, "%s", file);
+            snprintf(path + end, PATH_MAX - end, "%s", file);
             const bool is_there = access(path, R_OK) == 0;
             path[end] = '\0';
             if (is_there) {
@@ -61,8 +61,8 @@ static bool put_before(const char *variable, const char *first)
     bool done = false;
 
     if (both) {
-        (void)snprintf(both, room, "%s%s%s", first, had && *had ? ":" : "",
-                       had ? had : "");
+        snprintf(both, room, "%s%s%s", first, had && *had ? ":" : "",
+                 had ? had : "");
         done = setenv(variable, both, 1) == 0;
     }
     free(both);

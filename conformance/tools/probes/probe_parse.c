@@ -94,12 +94,12 @@ int probe_log_parse(const char *text, size_t bytes, const char *path,
     const char *end = text + bytes;
 
     memset(out, 0, sizeof(*out));
-    (void)snprintf(out->path, sizeof(out->path), "%s", path);
+    snprintf(out->path, sizeof(out->path), "%s", path);
     for (uint64_t number = 1; p.j.status == FSDP_OK; number++) {
         const char *stop =
             at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-        (void)snprintf(place, sizeof(place), "%s:%" PRIu64,
-                       length > 60 ? path + length - 60 : path, number);
+        snprintf(place, sizeof(place), "%s:%" PRIu64,
+                 length > 60 ? path + length - 60 : path, number);
         if (!stop) {
             if (!p.begun) {
                 (void)record_refuse(&p.j, record_field("header"),

@@ -164,10 +164,9 @@ void probe_log_label(const struct probe_log_file *log,
     const char *source = probe_source_name(log->source);
 
     if (log->rank != PROBE_UNKNOWN) {
-        (void)snprintf(label, PROBE_LABEL_BYTES, "%s rank %" PRIu64, source,
-                       log->rank);
+        snprintf(label, PROBE_LABEL_BYTES, "%s rank %" PRIu64, source,
+                 log->rank);
     } else {
-        (void)snprintf(label, PROBE_LABEL_BYTES, "%s pid %" PRIu64, source,
-                       log->pid);
+        snprintf(label, PROBE_LABEL_BYTES, "%s pid %" PRIu64, source, log->pid);
     }
 }

@@ -165,8 +165,8 @@ static void each_field(void **state)
         char text[2 * sizeof(sound)];
         const char *at = strstr(sound, change[i][0]);
         assert_non_null(at);
-        (void)snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - sound), sound,
-                       change[i][1], at + strlen(change[i][0]));
+        snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - sound), sound,
+                 change[i][1], at + strlen(change[i][0]));
         refused(text, change[i][2]);
     }
 }

@@ -59,7 +59,7 @@ static void make(uint8_t kind, const char *name, const uint8_t *p, size_t n)
     char path[PATH_BYTES];
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
     for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/'));
          slash++) {
         *slash = '\0';
@@ -114,7 +114,7 @@ static void list_all(void)
     char path[PATH_BYTES];
     struct bundle_files f;
 
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, BUNDLE_MANIFEST);
+    snprintf(path, sizeof(path), "%s/%s", folder, BUNDLE_MANIFEST);
     (void)remove(path);
     if (bundle_files_list(folder, NULL, &f, &error) == FSDP_OK) {
         (void)bundle_manifest_write(&f, folder, &error);
@@ -135,7 +135,7 @@ static void read_all(const struct bundle_files *f)
         char *slash;
 
         require(bundle_path_is_known(name) && f->file[i].seen);
-        (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+        snprintf(path, sizeof(path), "%s/%s", folder, name);
         slash = strrchr(path, '/');
         if (strcmp(slash, "/case.json") == 0) {
             *slash = '\0';
@@ -152,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct bundle_files f;
 
     if (folder[0] == '\0') {
-        (void)snprintf(folder, sizeof(folder), "/tmp/bundle-fuzz-XXXXXX");
+        snprintf(folder, sizeof(folder), "/tmp/bundle-fuzz-XXXXXX");
         require(mkdtemp(folder) && atexit(leave) == 0);
     }
     if (bytes < 2) {

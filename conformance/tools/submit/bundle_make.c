@@ -72,8 +72,8 @@ static int copy_case(const char *records, const char *bundle, const char *id,
                            strerror(errno));
     }
     while (status == FSDP_OK && (entry = readdir(d))) {
-        (void)snprintf(path, sizeof(path), BUNDLE_RECORDS "/%s/%.200s", id,
-                       entry->d_name);
+        snprintf(path, sizeof(path), BUNDLE_RECORDS "/%s/%.200s", id,
+                 entry->d_name);
         if (bundle_path_is_known(path)) {
             status = copy_file(from, to, entry->d_name, error);
         }

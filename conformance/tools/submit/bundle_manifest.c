@@ -48,11 +48,11 @@ static bool is_record_name(const char *name)
     if (sscanf(name, "rank-%5u.", &rank) != 1) {
         return false;
     }
-    (void)snprintf(again, sizeof(again), "rank-%u.json", rank);
+    snprintf(again, sizeof(again), "rank-%u.json", rank);
     if (strcmp(name, again) == 0) {
         return true;
     }
-    (void)snprintf(again, sizeof(again), "rank-%u.safetensors", rank);
+    snprintf(again, sizeof(again), "rank-%u.safetensors", rank);
     return strcmp(name, again) == 0;
 }
 

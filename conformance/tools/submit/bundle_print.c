@@ -55,8 +55,8 @@ void bundle_print(const struct bundle *b, const struct arguments *a, int code)
         char name[SUBMISSION_TEXT_BYTES];
         char release[SUBMISSION_TEXT_BYTES];
 
-        (void)snprintf(name, sizeof(name), "%s", b->s.about.name);
-        (void)snprintf(release, sizeof(release), "%s", b->s.about.release);
+        snprintf(name, sizeof(name), "%s", b->s.about.name);
+        snprintf(release, sizeof(release), "%s", b->s.about.release);
         printf("\nbundle   SHA-256 %s\n"
                "of       %s (%s)\n"
                "files    %u, all as in the manifest\n",

@@ -89,22 +89,21 @@ static int set_claims(struct submission *s, const struct judge_result *r)
         memcpy(s->claim[i], r->claim[i], sizeof(*s->claim));
     }
     s->n_claims = r->n_claims;
-    (void)snprintf(s->engine, sizeof(s->engine), "%s", r->engine);
-    (void)snprintf(s->engine_version, sizeof(s->engine_version), "%s",
-                   r->engine_version);
+    snprintf(s->engine, sizeof(s->engine), "%s", r->engine);
+    snprintf(s->engine_version, sizeof(s->engine_version), "%s",
+             r->engine_version);
     return FSDP_OK;
 }
 
 static void set_versions(struct submission *s)
 {
-    (void)snprintf(s->specification, sizeof(s->specification), "%s",
-                   FIXTURES_SPECIFICATION);
-    (void)snprintf(s->content, sizeof(s->content), "%s", FIXTURES_CONTENT);
+    snprintf(s->specification, sizeof(s->specification), "%s",
+             FIXTURES_SPECIFICATION);
+    snprintf(s->content, sizeof(s->content), "%s", FIXTURES_CONTENT);
     s->interpretation = FIXTURES_INTERPRETATION;
-    (void)snprintf(s->cases_sha256, sizeof(s->cases_sha256), "%s",
-                   manifest_sha256);
-    (void)snprintf(s->suite, sizeof(s->suite), "%s", version_text());
-    (void)snprintf(s->commit, sizeof(s->commit), "%s", version_commit());
+    snprintf(s->cases_sha256, sizeof(s->cases_sha256), "%s", manifest_sha256);
+    snprintf(s->suite, sizeof(s->suite), "%s", version_text());
+    snprintf(s->commit, sizeof(s->commit), "%s", version_commit());
 }
 
 static int check_complete(const struct judge_result *r,

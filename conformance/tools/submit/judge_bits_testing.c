@@ -162,7 +162,7 @@ static uint32_t field_of(const char *file, const char *name)
     if (i == n_fields) {
         need(++n_fields <= MOST_FIELDS);
         fields[i].file = file;
-        (void)snprintf(fields[i].name, FIELD_BYTES, "%s", name);
+        snprintf(fields[i].name, FIELD_BYTES, "%s", name);
     }
     return i;
 }
@@ -180,8 +180,8 @@ static uint32_t below(const char *file, uint32_t parent, const char *key,
     if (tensors && strcmp(up, "names") == 0) {
         up = "(";
     }
-    (void)snprintf(name, sizeof(name), "%s%s%.*s", up[0] == '(' ? "" : up,
-                   up[0] == '(' ? "" : ".", (int)bytes, key);
+    snprintf(name, sizeof(name), "%s%s%.*s", up[0] == '(' ? "" : up,
+             up[0] == '(' ? "" : ".", (int)bytes, key);
     return field_of(file, name);
 }
 
@@ -300,7 +300,7 @@ static uint32_t judge_record(const struct judge_scene *s,
         end = is_bad(outcome) ? (uint32_t)FOUND : end;
     }
     end = result.verdict != JUDGE_CONFORMANT ? (uint32_t)FOUND : end;
-    (void)snprintf(by, REQUIREMENT_ID_BYTES, "%s", who(&result));
+    snprintf(by, REQUIREMENT_ID_BYTES, "%s", who(&result));
     judge_release(&result);
     return end;
 }
@@ -314,7 +314,7 @@ static void keep(struct field *f, uint32_t end, const char *by)
         i++;
     }
     if (end == FOUND && i == f->n_found && i < MOST_FOUND) {
-        (void)snprintf(f->found[f->n_found++], REQUIREMENT_ID_BYTES, "%s", by);
+        snprintf(f->found[f->n_found++], REQUIREMENT_ID_BYTES, "%s", by);
     }
 }
 
@@ -336,8 +336,8 @@ static void keep_example(struct field *f, const char *name, const char *p,
         around[k++] = (char)(c < 0x20 || c > 0x7e ? '?' : c);
     }
     around[k] = '\0';
-    (void)snprintf(f->example, sizeof(f->example), "%s byte %zu, was %02x: %s",
-                   name, byte, (unsigned)(unsigned char)p[byte], around);
+    snprintf(f->example, sizeof(f->example), "%s byte %zu, was %02x: %s", name,
+             byte, (unsigned)(unsigned char)p[byte], around);
 }
 
 /* Flips the bits of one file; *turn counts those of all files. */
@@ -352,7 +352,7 @@ static void flip(const struct judge_scene *s, const char *folder,
     uint32_t *of;
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
     if (record_read_file(path, &from, &p, &n, NULL) != FSDP_OK ||
         !(of = calloc(n, sizeof(*of))) ||
         (fd = open(path, O_WRONLY | O_CLOEXEC)) < 0) {
@@ -415,31 +415,31 @@ static bool print(uint32_t kinds)
     uint64_t n[N_ENDS] = {0};
     bool well = true;
 
-    (void)puts("| file | field | refused | found | judged less | same | by, or "
-               "why not |\n|---|---|---|---|---|---|---|");
+    puts("| file | field | refused | found | judged less | same | by, or "
+         "why not |\n|---|---|---|---|---|---|---|");
     for (uint32_t i = 0; i < n_fields; i++) {
         const struct field *f = &fields[i];
         const char *why = why_harmless(f, kinds);
 
-        (void)printf("| %s | %s |", f->file, f->name);
+        printf("| %s | %s |", f->file, f->name);
         for (uint32_t e = 0; e < N_ENDS; e++) {
-            (void)printf(" %" PRIu64 " |", f->n[e]);
+            printf(" %" PRIu64 " |", f->n[e]);
             n[e] += f->n[e];
         }
         for (uint32_t k = 0; k < f->n_found; k++) {
-            (void)printf(" %s", f->found[k]);
+            printf(" %s", f->found[k]);
         }
         if (f->n[LESS] + f->n[SAME] > 0) {
-            (void)printf(" (%s%s)", why ? "" : "NOBODY SAYS WHY: ",
-                         why ? why : f->example);
+            printf(" (%s%s)",
+                   why ? "" : "NOBODY SAYS WHY: ", why ? why : f->example);
             well = well && why;
         }
-        (void)puts(" |");
+        puts(" |");
     }
     for (uint32_t e = 0; e < N_ENDS; e++) {
-        (void)printf("%s%" PRIu64 " %s", e > 0 ? ", " : "", n[e], end_names[e]);
+        printf("%s%" PRIu64 " %s", e > 0 ? ", " : "", n[e], end_names[e]);
     }
-    (void)puts("");
+    puts("");
     return well;
 }
 
@@ -468,22 +468,22 @@ int main(int argc, char **argv)
     if (argc < 3 || argc > 4 + unsharded || every == 0 ||
         judge_scene_load(argv[1], argv[2], &s, &error) != FSDP_OK ||
         (unsharded && !case_trains(&s.c))) {
-        (void)fprintf(stderr,
-                      "usage: judge_bits RECORDS CASE [EVERY [unsharded]] %s\n",
-                      error.message);
+        fprintf(stderr,
+                "usage: judge_bits RECORDS CASE [EVERY [unsharded]] %s\n",
+                error.message);
         return 64;
     }
     r = unsharded ? &s.baseline : r;
     if (!mkdtemp(folder) || judge_record(&s, r, by) != SAME) {
-        (void)fprintf(stderr, "judge_bits: the record itself is not well\n");
+        fprintf(stderr, "judge_bits: the record itself is not well\n");
         return 65;
     }
     write_all(folder, r);
     flip(&s, folder, "case.json", "case.json", every, &turn);
     for (uint32_t k = 0; k < r->n_ranks; k++) {
-        (void)snprintf(name, sizeof(name), "rank-%u.json", k);
+        snprintf(name, sizeof(name), "rank-%u.json", k);
         flip(&s, folder, name, "rank-R.json", every, &turn);
-        (void)snprintf(name, sizeof(name), "rank-%u.safetensors", k);
+        snprintf(name, sizeof(name), "rank-%u.safetensors", k);
         flip(&s, folder, name, "rank-R.safetensors", every, &turn);
     }
     well = print(kinds_of(&s.record.c));

@@ -273,7 +273,7 @@ static void claim(struct record *r, uint8_t how)
     if ((how & 1) == 0) {
         return;
     }
-    (void)snprintf(r->world, sizeof(r->world), "adapter");
+    snprintf(r->world, sizeof(r->world), "adapter");
     more = realloc(r->claim, (r->n_claims + n) * sizeof(*more));
     require(more != NULL);
     r->claim = more;

@@ -27,13 +27,13 @@ int judge_scene_load(const char *records, const char *id,
     out->like.n_requirements = requirement_count(requirement_table());
     FSDP_TRY(judge_place(&out->like));
     FSDP_TRY(case_model_make(&out->c, "", 0, &out->model, error));
-    (void)snprintf(path, sizeof(path), "%s/%s", records, id);
+    snprintf(path, sizeof(path), "%s/%s", records, id);
     FSDP_TRY(record_read(path, &out->record, error));
     if (!case_trains(&out->c)) { /* then there is no unsharded run */
         return FSDP_OK;
     }
     case_baseline_key(&out->c, key);
-    (void)snprintf(path, sizeof(path), "%s/baseline/%s", records, key);
+    snprintf(path, sizeof(path), "%s/baseline/%s", records, key);
     return record_read(path, &out->baseline, error);
 }
 

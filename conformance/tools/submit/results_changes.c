@@ -73,14 +73,14 @@ static uint32_t put_pair(FILE *f, const struct results_entry *a,
             if (n[k] == 0) {
                 continue;
             }
-            (void)fputs("| ", f);
+            fputs("| ", f);
             results_put_text(f, b->s->about.column);
-            (void)fputs(" | ", f);
+            fputs(" | ", f);
             results_put_text(f, a->s->about.release);
-            (void)fputs(" | ", f);
+            fputs(" | ", f);
             results_put_text(f, b->s->about.release);
-            (void)fprintf(f, " | `%s` | %s | %u |\n", b->r->requirement[q]->id,
-                          change[k].said, n[k]);
+            fprintf(f, " | `%s` | %s | %u |\n", b->r->requirement[q]->id,
+                    change[k].said, n[k]);
             rows++;
         }
     }
@@ -91,10 +91,10 @@ void results_changes(const struct results_entry *entry, uint32_t n, FILE *out)
 {
     uint32_t rows = 0;
 
-    (void)fputs("\n## What changed\n\n"
-                "| implementation | from | to | requirement | what | cases |\n"
-                "|---|---|---|---|---|---|\n",
-                out);
+    fputs("\n## What changed\n\n"
+          "| implementation | from | to | requirement | what | cases |\n"
+          "|---|---|---|---|---|---|\n",
+          out);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t k = i + 1;
 
@@ -105,6 +105,6 @@ void results_changes(const struct results_entry *entry, uint32_t n, FILE *out)
         rows += k < n ? put_pair(out, &entry[i], &entry[k]) : 0;
     }
     if (rows == 0) {
-        (void)fputs("| nothing | | | | | |\n", out);
+        fputs("| nothing | | | | | |\n", out);
     }
 }

@@ -69,11 +69,11 @@ static struct row row_of(const struct judge_result *r, uint32_t strategy,
 static void put_row(FILE *f, const char *column, uint32_t strategy,
                     uint32_t ranks, const struct row *row)
 {
-    (void)fputs("| ", f);
+    fputs("| ", f);
     results_put_text(f, column);
-    (void)fprintf(f, " | %s | %u | %u | %.2f | %.2f | %.2f | %.1f MB |\n",
-                  case_strategy_name(strategy), ranks, row->n, row->parameters,
-                  row->engine, row->storage, (double)row->grown / 1e6);
+    fprintf(f, " | %s | %u | %u | %.2f | %.2f | %.2f | %.1f MB |\n",
+            case_strategy_name(strategy), ranks, row->n, row->parameters,
+            row->engine, row->storage, (double)row->grown / 1e6);
 }
 
 static const char heading[] =
@@ -95,7 +95,7 @@ void results_memory(const struct results_entry *entry, uint32_t n, FILE *out)
                 const struct row row = row_of(entry[i].r, s, k);
 
                 if (row.n > 0) {
-                    (void)fputs(any ? "" : heading, out);
+                    fputs(any ? "" : heading, out);
                     put_row(out, entry[i].s->about.column, s, k, &row);
                     any = true;
                 }

@@ -33,16 +33,15 @@ static const char *css_of(uint32_t pass, uint32_t fail, uint32_t blocked)
 static void cell(const struct sheet *s, const char *tag, uint32_t pass,
                  uint32_t fail, uint32_t blocked)
 {
-    (void)fprintf(s->f, "<%s class=\"cell %s\">", tag,
-                  css_of(pass, fail, blocked));
+    fprintf(s->f, "<%s class=\"cell %s\">", tag, css_of(pass, fail, blocked));
     if (pass + fail + blocked == 0) {
-        (void)fputs("&#8211;", s->f);
+        fputs("&#8211;", s->f);
     } else if (fail + blocked == 0) {
-        (void)fprintf(s->f, "%u", pass);
+        fprintf(s->f, "%u", pass);
     } else {
-        (void)fprintf(s->f, "%u of %u", pass, pass + fail + blocked);
+        fprintf(s->f, "%u of %u", pass, pass + fail + blocked);
     }
-    (void)fprintf(s->f, "</%s>", tag);
+    fprintf(s->f, "</%s>", tag);
 }
 
 /* ---- Implementations --------------------------------------------------- */
@@ -52,70 +51,70 @@ static void implementation(const struct sheet *s, uint32_t i)
     const struct submission_about *a = &s->entry[i].s->about;
     const struct judge_result *r = s->entry[i].r;
 
-    (void)fputs("<tr><td class=\"wide\">", s->f);
+    fputs("<tr><td class=\"wide\">", s->f);
     page_escape(s->f, a->name);
-    (void)fputs("</td><td data-l=\"release\">", s->f);
+    fputs("</td><td data-l=\"release\">", s->f);
     page_escape(s->f, a->release);
-    (void)fprintf(s->f, "</td><td data-l=\"cases\" class=\"n\">%u%s</td>",
-                  r->executed, s->entry[i].s->whole ? "" : " (a selection)");
-    (void)fprintf(s->f,
-                  "<td data-l=\"pass\" class=\"n\">%u</td><td data-l=\"fail\" "
-                  "class=\"n %s\">%u</td><td data-l=\"blocked\" class=\"n\">%u"
-                  "</td>",
-                  r->count[JUDGE_PASS], failures(r->count) > 0 ? "worse" : "",
-                  failures(r->count), r->count[JUDGE_BLOCKED]);
-    (void)fprintf(s->f, "<td><span class=\"tag %s\">%s</span>",
-                  r->verdict == JUDGE_CONFORMANT       ? "better"
-                  : r->verdict == JUDGE_NON_CONFORMANT ? "worse"
-                                                       : "open",
-                  judge_verdict_name(r->verdict));
+    fprintf(s->f, "</td><td data-l=\"cases\" class=\"n\">%u%s</td>",
+            r->executed, s->entry[i].s->whole ? "" : " (a selection)");
+    fprintf(s->f,
+            "<td data-l=\"pass\" class=\"n\">%u</td><td data-l=\"fail\" "
+            "class=\"n %s\">%u</td><td data-l=\"blocked\" class=\"n\">%u"
+            "</td>",
+            r->count[JUDGE_PASS], failures(r->count) > 0 ? "worse" : "",
+            failures(r->count), r->count[JUDGE_BLOCKED]);
+    fprintf(s->f, "<td><span class=\"tag %s\">%s</span>",
+            r->verdict == JUDGE_CONFORMANT       ? "better"
+            : r->verdict == JUDGE_NON_CONFORMANT ? "worse"
+                                                 : "open",
+            judge_verdict_name(r->verdict));
     if (r->verdict == JUDGE_UNDECIDED) {
-        (void)fputs("<br><span class=\"dim\">", s->f);
+        fputs("<br><span class=\"dim\">", s->f);
         page_escape(s->f, r->reason);
-        (void)fputs("</span>", s->f);
+        fputs("</span>", s->f);
     }
-    (void)fputs("</td></tr>\n", s->f);
+    fputs("</td></tr>\n", s->f);
 }
 
 static void how(const struct sheet *s, uint32_t i)
 {
     const struct submission_about *a = &s->entry[i].s->about;
 
-    (void)fputs("<dt>", s->f);
+    fputs("<dt>", s->f);
     page_escape(s->f, a->column);
-    (void)fputs("</dt><dd>", s->f);
+    fputs("</dt><dd>", s->f);
     page_escape(s->f, a->hardware);
     for (uint32_t k = 0; k < a->n_software; k++) {
-        (void)fputs(k == 0 ? "; " : ", ", s->f);
+        fputs(k == 0 ? "; " : ", ", s->f);
         page_escape(s->f, a->software[k]);
     }
-    (void)fputs("; ", s->f);
+    fputs("; ", s->f);
     page_escape(s->f, a->made);
-    (void)fputs(": <code>", s->f);
+    fputs(": <code>", s->f);
     page_escape(s->f, a->command);
-    (void)fputs("</code> ", s->f);
+    fputs("</code> ", s->f);
     page_escape(s->f, a->notes);
-    (void)fputs("</dd>\n", s->f);
+    fputs("</dd>\n", s->f);
 }
 
 static void implementations(const struct sheet *s)
 {
-    (void)fputs("<div class=\"scroll\"><table class=\"changes\"><thead><tr>"
-                "<th>implementation</th><th>release</th><th class=\"n\">cases"
-                "</th><th class=\"n\">pass</th><th class=\"n\">fail</th>"
-                "<th class=\"n\">blocked</th><th>verdict</th></tr></thead>"
-                "<tbody>\n",
-                s->f);
+    fputs("<div class=\"scroll\"><table class=\"changes\"><thead><tr>"
+          "<th>implementation</th><th>release</th><th class=\"n\">cases"
+          "</th><th class=\"n\">pass</th><th class=\"n\">fail</th>"
+          "<th class=\"n\">blocked</th><th>verdict</th></tr></thead>"
+          "<tbody>\n",
+          s->f);
     for (uint32_t i = 0; i < s->n; i++) {
         implementation(s, i);
     }
-    (void)fputs("</tbody></table></div>\n<details class=\"how\"><summary>How "
-                "each was run</summary><dl>\n",
-                s->f);
+    fputs("</tbody></table></div>\n<details class=\"how\"><summary>How "
+          "each was run</summary><dl>\n",
+          s->f);
     for (uint32_t i = 0; i < s->n; i++) {
         how(s, i);
     }
-    (void)fputs("</dl></details>\n", s->f);
+    fputs("</dl></details>\n", s->f);
 }
 
 /* ---- Levels ------------------------------------------------------------ */
@@ -123,34 +122,34 @@ static void implementations(const struct sheet *s)
 static void column_name(const struct sheet *s, uint32_t i)
 {
     page_escape(s->f, s->entry[i].s->about.column);
-    (void)fputs("<br><span class=\"dim\">", s->f);
+    fputs("<br><span class=\"dim\">", s->f);
     page_escape(s->f, s->entry[i].s->about.release);
-    (void)fputs("</span>", s->f);
+    fputs("</span>", s->f);
 }
 
 static void levels(const struct sheet *s)
 {
-    (void)fputs("<h2>By level</h2>\n<p class=\"dim\">Of what a MUST asks: "
-                "how much passes.</p>\n<div class=\"scroll\"><table "
-                "class=\"matrix\"><thead><tr><th>level</th>",
-                s->f);
+    fputs("<h2>By level</h2>\n<p class=\"dim\">Of what a MUST asks: "
+          "how much passes.</p>\n<div class=\"scroll\"><table "
+          "class=\"matrix\"><thead><tr><th>level</th>",
+          s->f);
     for (uint32_t i = 0; i < s->n; i++) {
-        (void)fputs("<th>", s->f);
+        fputs("<th>", s->f);
         column_name(s, i);
-        (void)fputs("</th>", s->f);
+        fputs("</th>", s->f);
     }
-    (void)fputs("</tr></thead><tbody>\n", s->f);
+    fputs("</tr></thead><tbody>\n", s->f);
     for (uint32_t l = 0; l < N_LEVELS; l++) {
-        (void)fprintf(s->f, "<tr><th scope=\"row\">%u %s</th>", l,
-                      requirement_level_name(l));
+        fprintf(s->f, "<tr><th scope=\"row\">%u %s</th>", l,
+                requirement_level_name(l));
         for (uint32_t i = 0; i < s->n; i++) {
             const uint32_t *n = s->entry[i].r->level[l].count;
 
             cell(s, "td", n[JUDGE_PASS], failures(n), n[JUDGE_BLOCKED]);
         }
-        (void)fputs("</tr>\n", s->f);
+        fputs("</tr>\n", s->f);
     }
-    (void)fputs("</tbody></table></div>\n", s->f);
+    fputs("</tbody></table></div>\n", s->f);
 }
 
 /* ---- Requirements ------------------------------------------------------ */
@@ -164,16 +163,16 @@ static void why(const struct sheet *s, uint32_t i, const char *id)
         if (strcmp(x->of[k].requirement, id) != 0) {
             continue;
         }
-        (void)fputs("<dt>", s->f);
+        fputs("<dt>", s->f);
         page_escape(s->f, s->entry[i].s->about.column);
-        (void)fprintf(s->f,
-                      "</dt><dd><span class=\"tag open\">%s</span> %u: "
-                      "<code>",
-                      explanation_whose_text(x->of[k].whose), x->of[k].n);
+        fprintf(s->f,
+                "</dt><dd><span class=\"tag open\">%s</span> %u: "
+                "<code>",
+                explanation_whose_text(x->of[k].whose), x->of[k].n);
         page_escape(s->f, x->of[k].cases);
-        (void)fputs("</code><br>", s->f);
+        fputs("</code><br>", s->f);
         page_escape(s->f, x->of[k].why);
-        (void)fputs("</dd>\n", s->f);
+        fputs("</dd>\n", s->f);
     }
 }
 
@@ -194,17 +193,16 @@ static bool is_asked(const struct sheet *s, const char *id, bool *fails)
 /* Words by which it is found: who fails it, and whose that is. */
 static void words(const struct sheet *s, const struct requirement *q)
 {
-    (void)fprintf(s->f, "%s %s", q->id, requirement_level_name(q->level));
+    fprintf(s->f, "%s %s", q->id, requirement_level_name(q->level));
     for (uint32_t i = 0; i < s->n; i++) {
         const struct explanations *x = s->entry[i].x;
         bool named = false;
 
         for (uint32_t k = 0; k < x->n; k++) {
             if (strcmp(x->of[k].requirement, q->id) == 0) {
-                (void)fprintf(s->f, " %s",
-                              explanation_whose_name(x->of[k].whose));
+                fprintf(s->f, " %s", explanation_whose_name(x->of[k].whose));
                 if (!named) {
-                    (void)fputc(' ', s->f);
+                    fputc(' ', s->f);
                     page_escape(s->f, s->entry[i].s->about.column);
                 }
                 named = true;
@@ -216,30 +214,29 @@ static void words(const struct sheet *s, const struct requirement *q)
 static void requirement(const struct sheet *s, const struct requirement *q,
                         bool fails)
 {
-    (void)fputs("<details class=\"case\" data-name=\"", s->f);
+    fputs("<details class=\"case\" data-name=\"", s->f);
     words(s, q);
-    (void)fprintf(s->f,
-                  "\" id=\"r-%s\"%s><summary><span class=\"name\">"
-                  "<code>%s</code></span>",
-                  q->id, fails ? " data-changed" : "", q->id);
+    fprintf(s->f,
+            "\" id=\"r-%s\"%s><summary><span class=\"name\">"
+            "<code>%s</code></span>",
+            q->id, fails ? " data-changed" : "", q->id);
     for (uint32_t i = 0; i < s->n; i++) {
         const struct results_cell c = results_cell(s->entry[i].r, q->id);
 
-        (void)fputs("<span class=\"of\"><span class=\"dim\">", s->f);
+        fputs("<span class=\"of\"><span class=\"dim\">", s->f);
         page_escape(s->f, s->entry[i].s->about.column);
-        (void)fputs("</span> ", s->f);
+        fputs("</span> ", s->f);
         cell(s, "span", c.pass, c.fail, c.blocked);
-        (void)fputs("</span>", s->f);
+        fputs("</span>", s->f);
     }
-    (void)fprintf(s->f, "</summary><div class=\"body\"><p>%s, level %s: ",
-                  q->must != 0 ? "MUST" : "SHOULD",
-                  requirement_level_name(q->level));
+    fprintf(s->f, "</summary><div class=\"body\"><p>%s, level %s: ",
+            q->must != 0 ? "MUST" : "SHOULD", requirement_level_name(q->level));
     page_escape(s->f, q->text);
-    (void)fputs("</p>\n<dl class=\"why\">\n", s->f);
+    fputs("</p>\n<dl class=\"why\">\n", s->f);
     for (uint32_t i = 0; i < s->n; i++) {
         why(s, i, q->id);
     }
-    (void)fputs("</dl></div></details>\n", s->f);
+    fputs("</dl></div></details>\n", s->f);
 }
 
 static void requirements(const struct sheet *s)
@@ -251,9 +248,9 @@ static void requirements(const struct sheet *s)
     for (uint32_t q = 0; q < r->n_requirements; q++) {
         n += is_asked(s, r->requirement[q]->id, &fails) ? 1 : 0;
     }
-    (void)fputs("<h2>By requirement</h2>\n<p class=\"dim\">Cases that pass, of "
-                "those that were judged; what fails says whose it is.</p>\n",
-                s->f);
+    fputs("<h2>By requirement</h2>\n<p class=\"dim\">Cases that pass, of "
+          "those that were judged; what fails says whose it is.</p>\n",
+          s->f);
     page_put_tools(s->f, "words of a requirement, an implementation, theirs",
                    "failures only", n);
     for (uint32_t l = 0; l < N_LEVELS; l++) {
@@ -271,12 +268,12 @@ int results_page(const struct results_entry *entry, uint32_t n, FILE *out)
     const struct sheet s = {out, entry, n};
 
     page_begin(out);
-    (void)fputs("fsdp-cts: implementations and requirements", out);
+    fputs("fsdp-cts: implementations and requirements", out);
     page_begin_body(out);
-    (void)fputs("<h1>Implementations and requirements</h1>\n<p "
-                "class=\"dim\">Each was judged again when this was made, by "
-                "the records that it came with.</p>\n",
-                out);
+    fputs("<h1>Implementations and requirements</h1>\n<p "
+          "class=\"dim\">Each was judged again when this was made, by "
+          "the records that it came with.</p>\n",
+          out);
     implementations(&s);
     levels(&s);
     requirements(&s);

@@ -73,19 +73,19 @@ static void put_place(FILE *f, const struct judge_result *r)
     const char *between = ": ";
 
     if (n == 0) {
-        (void)fprintf(
+        fprintf(
             f, " %s %u |",
             r->count[JUDGE_BLOCKED] == 0 ? "pass" : "undecided:", r->executed);
         return;
     }
-    (void)fprintf(f, " **fail** %u of %u", n, r->executed);
+    fprintf(f, " **fail** %u of %u", n, r->executed);
     for (uint32_t q = 0; q < r->n_requirements; q++) {
         if (failing(r, r->requirement[q]->id) > 0) {
-            (void)fprintf(f, "%s`%s`", between, r->requirement[q]->id);
+            fprintf(f, "%s`%s`", between, r->requirement[q]->id);
             between = ", ";
         }
     }
-    (void)fputs(" |", f);
+    fputs(" |", f);
 }
 
 static void put_rows(FILE *f, const struct results_entry *entry, uint32_t n)
@@ -94,9 +94,9 @@ static void put_rows(FILE *f, const struct results_entry *entry, uint32_t n)
         if (!is_first(entry, i, same_release)) {
             continue;
         }
-        (void)fputs("| ", f);
+        fputs("| ", f);
         results_put_text(f, entry[i].s->about.release);
-        (void)fputs(" |", f);
+        fputs(" |", f);
         for (uint32_t k = 0; k < n; k++) {
             const struct results_entry *found = NULL;
 
@@ -112,10 +112,10 @@ static void put_rows(FILE *f, const struct results_entry *entry, uint32_t n)
             if (found) {
                 put_place(f, found->r);
             } else {
-                (void)fputs(" |", f);
+                fputs(" |", f);
             }
         }
-        (void)fputs("\n", f);
+        fputs("\n", f);
     }
 }
 
@@ -129,12 +129,12 @@ static uint32_t put_failing(FILE *f, const struct results_entry *e)
             if (!explanations_wanted(judge_item_at(e->r, c, q)->outcome)) {
                 continue;
             }
-            (void)fputs("| ", f);
+            fputs("| ", f);
             results_put_text(f, e->s->about.release);
-            (void)fputs(" | ", f);
+            fputs(" | ", f);
             results_put_text(f, e->s->about.column);
-            (void)fprintf(f, " | `%s` | `%s` |\n", e->r->requirement[q]->id,
-                          e->r->cases[c].id);
+            fprintf(f, " | `%s` | `%s` |\n", e->r->requirement[q]->id,
+                    e->r->cases[c].id);
             rows++;
         }
     }
@@ -150,29 +150,29 @@ int results_releases(const struct results_entry *entry, uint32_t n, FILE *out,
     if (status != FSDP_OK) {
         return status;
     }
-    (void)fputs("| release |", out);
+    fputs("| release |", out);
     for (uint32_t i = 0; i < n; i++) {
         if (is_first(entry, i, same_column)) {
-            (void)fputs(" ", out);
+            fputs(" ", out);
             results_put_text(out, entry[i].s->about.column);
-            (void)fputs(" |", out);
+            fputs(" |", out);
         }
     }
-    (void)fputs("\n|---|", out);
+    fputs("\n|---|", out);
     for (uint32_t i = 0; i < n; i++) {
-        (void)fputs(is_first(entry, i, same_column) ? "---|" : "", out);
+        fputs(is_first(entry, i, same_column) ? "---|" : "", out);
     }
-    (void)fputs("\n", out);
+    fputs("\n", out);
     put_rows(out, entry, n);
-    (void)fputs("\n## What fails\n\n"
-                "| release | implementation | requirement | case |\n"
-                "|---|---|---|---|\n",
-                out);
+    fputs("\n## What fails\n\n"
+          "| release | implementation | requirement | case |\n"
+          "|---|---|---|---|\n",
+          out);
     for (uint32_t i = 0; i < n; i++) {
         rows += put_failing(out, &entry[i]);
     }
     if (rows == 0) {
-        (void)fputs("| none | | | |\n", out);
+        fputs("| none | | | |\n", out);
     }
     results_changes(entry, n, out);
     return ferror(out) == 0 ? FSDP_OK : FSDP_ERR_IO;

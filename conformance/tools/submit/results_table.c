@@ -31,12 +31,12 @@ void results_put_text(FILE *f, const char *s)
 {
     for (; *s != '\0'; s++) {
         if (*s == '|') {
-            (void)fputc('\\', f);
+            fputc('\\', f);
         }
         if (*s == '<') { /* Markdown lets HTML through */
-            (void)fputs("&lt;", f);
+            fputs("&lt;", f);
         } else {
-            (void)fputc(*s, f);
+            fputc(*s, f);
         }
     }
 }
@@ -44,21 +44,21 @@ void results_put_text(FILE *f, const char *s)
 /* The same in a span of code, which it must not end. */
 static void put_code(FILE *f, const char *s)
 {
-    (void)fputc('`', f);
+    fputc('`', f);
     for (; *s != '\0'; s++) {
         if (*s == '|') {
-            (void)fputc('\\', f);
+            fputc('\\', f);
         }
-        (void)fputc(*s == '`' ? '\'' : *s, f);
+        fputc(*s == '`' ? '\'' : *s, f);
     }
-    (void)fputc('`', f);
+    fputc('`', f);
 }
 
 static void put_verdict(FILE *f, const struct judge_result *r)
 {
-    (void)fputs(judge_verdict_name(r->verdict), f);
+    fputs(judge_verdict_name(r->verdict), f);
     if (r->verdict == JUDGE_UNDECIDED && r->reason[0] != '\0') {
-        (void)fputs(": ", f);
+        fputs(": ", f);
         results_put_text(f, r->reason);
     }
 }
@@ -66,24 +66,23 @@ static void put_verdict(FILE *f, const struct judge_result *r)
 static void put_implementations(FILE *f, const struct results_entry *entry,
                                 uint32_t n)
 {
-    (void)fputs("| implementation | release | cases | pass | fail | blocked | "
-                "verdict |\n|---|---|---|---|---|---|---|\n",
-                f);
+    fputs("| implementation | release | cases | pass | fail | blocked | "
+          "verdict |\n|---|---|---|---|---|---|---|\n",
+          f);
     for (uint32_t i = 0; i < n; i++) {
         const struct judge_result *r = entry[i].r;
 
-        (void)fputs("| ", f);
+        fputs("| ", f);
         results_put_text(f, entry[i].s->about.name);
-        (void)fputs(" | ", f);
+        fputs(" | ", f);
         results_put_text(f, entry[i].s->about.release);
-        (void)fprintf(f, " | %u%s | %u | %u | %u | ", r->executed,
-                      entry[i].s->whole ? "" : " (a selection)",
-                      r->count[JUDGE_PASS],
-                      r->count[JUDGE_FAIL] + r->count[JUDGE_ERROR] +
-                          r->count[JUDGE_TIMEOUT],
-                      r->count[JUDGE_BLOCKED]);
+        fprintf(f, " | %u%s | %u | %u | %u | ", r->executed,
+                entry[i].s->whole ? "" : " (a selection)", r->count[JUDGE_PASS],
+                r->count[JUDGE_FAIL] + r->count[JUDGE_ERROR] +
+                    r->count[JUDGE_TIMEOUT],
+                r->count[JUDGE_BLOCKED]);
         put_verdict(f, r);
-        (void)fputs(" |\n", f);
+        fputs(" |\n", f);
     }
 }
 
@@ -92,52 +91,51 @@ static void put_how(FILE *f, const struct results_entry *entry, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         const struct submission_about *a = &entry[i].s->about;
 
-        (void)fputs("\n- ", f);
+        fputs("\n- ", f);
         results_put_text(f, a->column);
-        (void)fputs(": ", f);
+        fputs(": ", f);
         results_put_text(f, a->hardware);
         for (uint32_t k = 0; k < a->n_software; k++) {
-            (void)fputs(k == 0 ? "; " : ", ", f);
+            fputs(k == 0 ? "; " : ", ", f);
             results_put_text(f, a->software[k]);
         }
-        (void)fprintf(f, "; %s: ", a->made);
+        fprintf(f, "; %s: ", a->made);
         put_code(f, a->command);
         if (a->notes[0] != '\0') {
-            (void)fputs(". ", f);
+            fputs(". ", f);
             results_put_text(f, a->notes);
         }
     }
-    (void)fputs("\n", f);
+    fputs("\n", f);
 }
 
 static void put_failures(FILE *f, const struct results_entry *entry, uint32_t n)
 {
     uint32_t rows = 0;
 
-    (void)fputs("\n## What fails, and why\n\n", f);
+    fputs("\n## What fails, and why\n\n", f);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t k = 0; k < entry[i].x->n; k++) {
             const struct explanation *x = &entry[i].x->of[k];
 
             if (rows++ == 0) {
-                (void)fputs("| implementation | requirement: cases (how many) "
-                            "| whose | why |\n|---|---|---|---|\n",
-                            f);
+                fputs("| implementation | requirement: cases (how many) "
+                      "| whose | why |\n|---|---|---|---|\n",
+                      f);
             }
-            (void)fputs("| ", f);
+            fputs("| ", f);
             results_put_text(f, entry[i].s->about.column);
-            (void)fputs(" | ", f);
+            fputs(" | ", f);
             put_code(f, x->requirement);
-            (void)fputs(": ", f);
+            fputs(": ", f);
             put_code(f, x->cases);
-            (void)fprintf(f, " (%u) | %s | ", x->n,
-                          explanation_whose_text(x->whose));
+            fprintf(f, " (%u) | %s | ", x->n, explanation_whose_text(x->whose));
             results_put_text(f, x->why);
-            (void)fputs(" |\n", f);
+            fputs(" |\n", f);
         }
     }
     if (rows == 0) {
-        (void)fputs("Nothing.\n", f);
+        fputs("Nothing.\n", f);
     }
 }
 
@@ -146,20 +144,20 @@ static void put_cell(FILE *f, const struct results_cell *cell)
     const char *between = " ";
 
     if (cell->pass > 0) {
-        (void)fprintf(f, " %u", cell->pass);
+        fprintf(f, " %u", cell->pass);
         between = ", ";
     }
     if (cell->ratio > 0.0) {
-        (void)fprintf(f, " (%.2g)", cell->ratio);
+        fprintf(f, " (%.2g)", cell->ratio);
     }
     if (cell->fail > 0) {
-        (void)fprintf(f, "%s**%u fail**", between, cell->fail);
+        fprintf(f, "%s**%u fail**", between, cell->fail);
         between = ", ";
     }
     if (cell->blocked > 0) {
-        (void)fprintf(f, "%s%u blocked", between, cell->blocked);
+        fprintf(f, "%s%u blocked", between, cell->blocked);
     }
-    (void)fputs(" |", f);
+    fputs(" |", f);
 }
 
 static void put_requirement(FILE *f, const struct results_entry *entry,
@@ -175,13 +173,13 @@ static void put_requirement(FILE *f, const struct results_entry *entry,
     if (!any) {
         return;
     }
-    (void)fprintf(f, "| `%s` |", id);
+    fprintf(f, "| `%s` |", id);
     for (uint32_t i = 0; i < n; i++) {
         const struct results_cell cell = results_cell(entry[i].r, id);
 
         put_cell(f, &cell);
     }
-    (void)fputs("\n", f);
+    fputs("\n", f);
 }
 
 int results_markdown(const struct results_entry *entry, uint32_t n, FILE *out)
@@ -190,19 +188,19 @@ int results_markdown(const struct results_entry *entry, uint32_t n, FILE *out)
     put_how(out, entry, n);
     put_failures(out, entry, n);
     results_memory(entry, n, out);
-    (void)fputs("\n## By requirement\n\nCases passed; in brackets the greatest "
-                "error over its bound.\n\n| requirement |",
-                out);
+    fputs("\n## By requirement\n\nCases passed; in brackets the greatest "
+          "error over its bound.\n\n| requirement |",
+          out);
     for (uint32_t i = 0; i < n; i++) {
-        (void)fputs(" ", out);
+        fputs(" ", out);
         results_put_text(out, entry[i].s->about.column);
-        (void)fputs(" |", out);
+        fputs(" |", out);
     }
-    (void)fputs("\n|---|", out);
+    fputs("\n|---|", out);
     for (uint32_t i = 0; i < n; i++) {
-        (void)fputs("---|", out);
+        fputs("---|", out);
     }
-    (void)fputs("\n", out);
+    fputs("\n", out);
     for (uint32_t q = 0; n > 0 && q < entry[0].r->n_requirements; q++) {
         put_requirement(out, entry, n, entry[0].r->requirement[q]->id);
     }

@@ -34,8 +34,7 @@ static json_t *load_schema(const char *name)
     char path[512];
     json_error_t error;
 
-    (void)snprintf(path, sizeof(path), FIXTURES_DIR "/schema/%s.schema.json",
-                   name);
+    snprintf(path, sizeof(path), FIXTURES_DIR "/schema/%s.schema.json", name);
     schema = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     if (!schema) {
         fail_msg("%s: line %d: %s", path, error.line, error.text);

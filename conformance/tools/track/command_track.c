@@ -100,9 +100,8 @@ static void help(FILE *to)
     for (int i = 0; i < N_ROWS; i++) {
         char left[40];
 
-        (void)snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
-                       rows[i].value ? " " : "",
-                       rows[i].value ? rows[i].value : "");
+        snprintf(left, sizeof(left), "--%s%s%s", rows[i].name,
+                 rows[i].value ? " " : "", rows[i].value ? rows[i].value : "");
         fprintf(to, "  %-24s %s\n", left, rows[i].help);
     }
     fprintf(to, "\nexit: 0 no regression, 1 a regression, 64 usage error, 65 "

@@ -23,24 +23,23 @@ static int complete(const struct track_options *o, struct results *r,
     }
     if (r->commit[0] == '\0') {
         error->status = FSDP_ERR_INVALID;
-        (void)snprintf(error->message, sizeof(error->message),
-                       "the results do not say of which commit: --commit SHA");
+        snprintf(error->message, sizeof(error->message),
+                 "the results do not say of which commit: --commit SHA");
         return error->status;
     }
     if (o->date && !results_date(o->date, &r->date)) {
         error->status = FSDP_ERR_INVALID;
-        (void)snprintf(error->message, sizeof(error->message),
-                       "--date '%.60s': 2026-11-21T10:00:00Z, for example, was "
-                       "expected",
-                       o->date);
+        snprintf(error->message, sizeof(error->message),
+                 "--date '%.60s': 2026-11-21T10:00:00Z, for example, was "
+                 "expected",
+                 o->date);
         return error->status;
     }
     if (r->date == 0) {
         r->date = (int64_t)time(NULL);
     }
     if (!r->has_machine && o->machine) {
-        (void)snprintf(r->machine.cpu, sizeof(r->machine.cpu), "%s",
-                       o->machine);
+        snprintf(r->machine.cpu, sizeof(r->machine.cpu), "%s", o->machine);
     } else if (!r->has_machine) {
         machine_here(&r->machine);
     }

@@ -34,8 +34,8 @@ const char *track_run_text(const struct track_verdict *v, int64_t run,
     if (gmtime_r(&t, &tm)) {
         (void)strftime(date, sizeof(date), "%Y-%m-%d", &tm);
     }
-    (void)snprintf(out, TRACK_RUN_BYTES, "%.12s (run %" PRId64 ", %s)",
-                   r ? r->commit : "?", run, date);
+    snprintf(out, TRACK_RUN_BYTES, "%.12s (run %" PRId64 ", %s)",
+             r ? r->commit : "?", run, date);
     return out;
 }
 
@@ -60,7 +60,7 @@ static void exact_text(const struct track_change *c, char *out, size_t room)
         n += snprintf(out + n, room - (size_t)n, ", %+.2f %%",
                       100.0 * (c->after / c->before - 1.0));
     }
-    (void)snprintf(out + n, room - (size_t)n, ")");
+    snprintf(out + n, room - (size_t)n, ")");
 }
 
 const char *track_change_text(const struct track_verdict *v,
@@ -76,18 +76,17 @@ const char *track_change_text(const struct track_verdict *v,
         const double percent = 100.0 * (c->after - c->before) / fabs(c->before);
 
         if (c->large) {
-            (void)snprintf(values, sizeof(values),
-                           "%.5g -> %.5g (%+.2f %%, too large for a test)",
-                           c->before, c->after, percent);
+            snprintf(values, sizeof(values),
+                     "%.5g -> %.5g (%+.2f %%, too large for a test)", c->before,
+                     c->after, percent);
         } else {
-            (void)snprintf(values, sizeof(values),
-                           "%.5g -> %.5g (%+.2f %%, chance %.2g)", c->before,
-                           c->after, percent, c->chance);
+            snprintf(values, sizeof(values),
+                     "%.5g -> %.5g (%+.2f %%, chance %.2g)", c->before,
+                     c->after, percent, c->chance);
         }
     }
-    (void)snprintf(out, TRACK_CHANGE_BYTES, "%s%s%s %s: %s", s->name,
-                   s->engine[0] != '\0' ? " " : "", s->engine, c->figure,
-                   values);
+    snprintf(out, TRACK_CHANGE_BYTES, "%s%s%s %s: %s", s->name,
+             s->engine[0] != '\0' ? " " : "", s->engine, c->figure, values);
     return out;
 }
 
@@ -263,10 +262,10 @@ int track_command_accept(const struct track_options *o)
     if (code == 0) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): as above */
         a.run = v.run[v.newest].id;
-        (void)snprintf(a.engine, sizeof(a.engine), "%s", o->engine);
-        (void)snprintf(a.name, sizeof(a.name), "%s", o->name);
-        (void)snprintf(a.figure, sizeof(a.figure), "%s", o->figure);
-        (void)snprintf(a.reason, sizeof(a.reason), "%s", o->reason);
+        snprintf(a.engine, sizeof(a.engine), "%s", o->engine);
+        snprintf(a.name, sizeof(a.name), "%s", o->name);
+        snprintf(a.figure, sizeof(a.figure), "%s", o->figure);
+        snprintf(a.reason, sizeof(a.reason), "%s", o->reason);
         for (uint32_t i = 0; i < v.n_change; i++) {
             n += track_accepts(&a, &v.series[v.change[i].series],
                                v.change[i].figure)
@@ -344,7 +343,7 @@ static void hint(const struct track_verdict *v, const struct track_options *o,
                "changed\n");
         return;
     }
-    (void)snprintf(range, sizeof(range), "%s..%s", good->commit, bad->commit);
+    snprintf(range, sizeof(range), "%s..%s", good->commit, bad->commit);
     if (!ask_git(o->repository ? o->repository : ".", range)) {
         printf("           git log %s\n", range);
     }

@@ -130,10 +130,10 @@ static int print_drop(const struct simulation *s, double to, const uint32_t *at,
         own.step = 1.0 - to;
         FSDP_TRY(simulate_step_at(&own, &edivisive_defaults, at[i], &call));
         if (call.found == 0) {
-            (void)snprintf(cell, sizeof(cell), "never");
+            snprintf(cell, sizeof(cell), "never");
         } else {
-            (void)snprintf(cell, sizeof(cell), "%u to %u (%.4g %%)", call.half,
-                           call.latest, 100.0 * call.found / s->series);
+            snprintf(cell, sizeof(cell), "%u to %u (%.4g %%)", call.half,
+                     call.latest, 100.0 * call.found / s->series);
         }
         printf("  %-20s", cell);
     }
@@ -195,11 +195,11 @@ int track_command_selftest(const struct track_options *o)
         error.status = selftest_short();
         return error.status == FSDP_OK ? 0 : track_failed(&error);
     }
-    (void)snprintf(what, sizeof(what),
-                   "histories of %u runs, %u samples a run, noise %.3g %% a "
-                   "sample, %.3g %% a run, seed %llu",
-                   s.runs, s.samples, 100.0 * s.noise, 100.0 * s.drift,
-                   (unsigned long long)s.seed);
+    snprintf(what, sizeof(what),
+             "histories of %u runs, %u samples a run, noise %.3g %% a "
+             "sample, %.3g %% a run, seed %llu",
+             s.runs, s.samples, 100.0 * s.noise, 100.0 * s.drift,
+             (unsigned long long)s.seed);
     status = print_rates(what, &s);
     if (status == FSDP_OK) {
         status = simulate(&s, &edivisive_defaults, &r);

@@ -103,7 +103,7 @@ void history_text(sqlite3_stmt *q, int column, char *out, size_t room)
 {
     const unsigned char *text = sqlite3_column_text(q, column);
 
-    (void)snprintf(out, room, "%s", text ? (const char *)text : "");
+    snprintf(out, room, "%s", text ? (const char *)text : "");
 }
 
 static int pragma(struct history *h, const char *sql, int64_t *out,
@@ -191,8 +191,8 @@ int history_open(const char *path, enum history_mode mode, struct history **out,
     if (!h) {
         return record_fail(error, FSDP_ERR_NOMEM, "track", "out of memory");
     }
-    (void)snprintf(h->path, sizeof(h->path), "%s",
-                   length > 90 ? path + length - 90 : path);
+    snprintf(h->path, sizeof(h->path), "%s",
+             length > 90 ? path + length - 90 : path);
     status = open_database(h, path, mode, error);
     if (status != FSDP_OK) {
         history_close(h);

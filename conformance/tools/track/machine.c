@@ -23,7 +23,7 @@ static void value_of(const char *path, const char *name, char *out, size_t room)
         if (strncmp(line, name, strlen(name)) == 0 && colon) {
             colon += 1 + strspn(colon + 1, " \t");
             colon[strcspn(colon, "\n")] = '\0';
-            (void)snprintf(out, room, "%s", colon);
+            snprintf(out, room, "%s", colon);
         }
     }
     if (f) {
@@ -40,7 +40,7 @@ void machine_here(struct machine *out)
     memset(out, 0, sizeof(*out));
     value_of("/proc/cpuinfo", "model name", out->cpu, sizeof(out->cpu));
     if (out->cpu[0] == '\0') {
-        (void)snprintf(out->cpu, sizeof(out->cpu), "unknown");
+        snprintf(out->cpu, sizeof(out->cpu), "unknown");
     }
     out->cores = cores > 0 ? (uint64_t)cores : 0;
     value_of("/proc/meminfo", "MemTotal", memory, sizeof(memory));
@@ -64,7 +64,7 @@ void machine_text(const struct machine *m, char out[MACHINE_TEXT_BYTES])
                       ", %" PRIu64 " cores, %" PRIu64 " GiB", m->cores, memory);
     }
     if (m->gpu[0] != '\0') {
-        (void)snprintf(out + n, MACHINE_TEXT_BYTES - (size_t)n, ", %s", m->gpu);
+        snprintf(out + n, MACHINE_TEXT_BYTES - (size_t)n, ", %s", m->gpu);
     }
     for (char *c = out; *c != '\0'; c++) {
         if ((unsigned char)*c < 0x20 || *c == 0x7f) {
@@ -80,7 +80,7 @@ void track_digest(const void *data, uint64_t bytes,
 
     (void)SHA256(data, (size_t)bytes, sum);
     for (size_t i = 0; i < sizeof(sum); i++) {
-        (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
+        snprintf(out + 2 * i, 3, "%02x", sum[i]);
     }
 }
 
@@ -89,5 +89,5 @@ void machine_hash(const char *text, char out[MACHINE_HASH_BYTES])
     char digest[TRACK_DIGEST_BYTES];
 
     track_digest(text, strlen(text), digest);
-    (void)snprintf(out, MACHINE_HASH_BYTES, "%.12s", digest);
+    snprintf(out, MACHINE_HASH_BYTES, "%.12s", digest);
 }

@@ -23,13 +23,13 @@ enum {
 static void commit_link(struct page *page, const char *commit, int letters)
 {
     if (page->commit_url) {
-        (void)fputs("<a href=\"", page->f);
+        fputs("<a href=\"", page->f);
         page_escape(page->f, page->commit_url);
         page_escape(page->f, commit);
-        (void)fputs("\">", page->f);
+        fputs("\">", page->f);
     }
-    (void)fprintf(page->f, "<code>%.*s</code>", letters, commit);
-    (void)fputs(page->commit_url ? "</a>" : "", page->f);
+    fprintf(page->f, "<code>%.*s</code>", letters, commit);
+    fputs(page->commit_url ? "</a>" : "", page->f);
 }
 
 static void head(struct page *page)
@@ -38,23 +38,23 @@ static void head(struct page *page)
     char date[PAGE_NUMBER_BYTES];
 
     page_begin(page->f);
-    (void)fputs("fsdp-cts: memory and speed over commits", page->f);
+    fputs("fsdp-cts: memory and speed over commits", page->f);
     page_begin_body(page->f);
-    (void)fprintf(page->f,
-                  "<h1>Memory and speed over commits</h1>\n"
-                  "<p class=\"dim\">Run %" PRId64 " of ",
-                  r->id);
+    fprintf(page->f,
+            "<h1>Memory and speed over commits</h1>\n"
+            "<p class=\"dim\">Run %" PRId64 " of ",
+            r->id);
     commit_link(page, r->commit, 12);
-    (void)fprintf(page->f, ", %s, on ", page_date(r->date, date));
+    fprintf(page->f, ", %s, on ", page_date(r->date, date));
     page_escape(page->f, r->machine_text);
-    (void)fprintf(page->f, "; %u runs in the history.</p>\n", page->v.n_runs);
+    fprintf(page->f, "; %u runs in the history.</p>\n", page->v.n_runs);
 }
 
 static void tile(struct page *page, const char *css, uint32_t n,
                  const char *what)
 {
-    (void)fprintf(page->f, "<li class=\"%s\"><b>%u</b>%s</li>\n",
-                  n > 0 ? css : "", n, what);
+    fprintf(page->f, "<li class=\"%s\"><b>%u</b>%s</li>\n", n > 0 ? css : "", n,
+            what);
 }
 
 static void tiles(struct page *page, uint32_t n_cases)
@@ -63,14 +63,14 @@ static void tiles(struct page *page, uint32_t n_cases)
     const uint32_t worse = track_causes(v, true);
     const uint32_t better = track_causes(v, false);
 
-    (void)fprintf(page->f, "<ul class=\"tiles\">\n");
+    fprintf(page->f, "<ul class=\"tiles\">\n");
     tile(page, "worse", worse, worse == 1 ? "regression" : "regressions");
     tile(page, "better", better, better == 1 ? "improvement" : "improvements");
     tile(page, "", v->judged, "series compared");
     tile(page, "", v->began, "new");
     tile(page, "", v->n_gone, "gone");
     tile(page, "", n_cases, "cases");
-    (void)fprintf(page->f, "</ul>\n");
+    fprintf(page->f, "</ul>\n");
 }
 
 /* ---- What changed ---- */
@@ -81,14 +81,13 @@ static void run_cell(struct page *page, const char *label, int64_t id)
     char date[PAGE_NUMBER_BYTES];
 
     if (!r) {
-        (void)fprintf(page->f, "<td></td>");
+        fprintf(page->f, "<td></td>");
         return;
     }
-    (void)fprintf(page->f, "<td class=\"run\" data-l=\"%s\">", label);
+    fprintf(page->f, "<td class=\"run\" data-l=\"%s\">", label);
     commit_link(page, r->commit, 10);
-    (void)fprintf(page->f,
-                  " <br><span class=\"dim\">run %" PRId64 ", %s</span></td>",
-                  r->id, page_date(r->date, date));
+    fprintf(page->f, " <br><span class=\"dim\">run %" PRId64 ", %s</span></td>",
+            r->id, page_date(r->date, date));
 }
 
 /* Index of the case that a series belongs to. */
@@ -121,16 +120,16 @@ static void change_item(struct page *page, const struct track_change *c,
     const char *unit = c->exact ? figure_unit(c->figure) : "";
     char text[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(page->f, "<li><a href=\"#case-%u\">", index);
+    fprintf(page->f, "<li><a href=\"#case-%u\">", index);
     page_escape_name(page->f, page->v.series[c->series].name);
-    (void)fprintf(page->f, "</a> <span class=\"v\">%s",
-                  value_text(c, c->before, c->exact_before, text));
-    (void)fprintf(page->f, " &#8594; <b>%s</b> %s",
-                  value_text(c, c->after, c->exact_after, text), unit);
+    fprintf(page->f, "</a> <span class=\"v\">%s",
+            value_text(c, c->before, c->exact_before, text));
+    fprintf(page->f, " &#8594; <b>%s</b> %s",
+            value_text(c, c->after, c->exact_after, text), unit);
     if (c->before > 0.0) {
-        (void)fprintf(page->f, " (%+.2f&#8239;%%)", percent_of(c));
+        fprintf(page->f, " (%+.2f&#8239;%%)", percent_of(c));
     }
-    (void)fprintf(page->f, "</span></li>\n");
+    fprintf(page->f, "</span></li>\n");
 }
 
 /* How much, over all cases of a group. */
@@ -146,14 +145,14 @@ static void change_range(struct page *page, const struct track_change *c,
         low = x < low ? x : low;
         high = x > high ? x : high;
     }
-    (void)fprintf(page->f, "<td class=\"n %s\" data-l=\"change\">",
-                  c->worse ? "worse" : "better");
+    fprintf(page->f, "<td class=\"n %s\" data-l=\"change\">",
+            c->worse ? "worse" : "better");
     if (!(high < 1e9)) {
-        (void)fprintf(page->f, "from 0</td>");
+        fprintf(page->f, "from 0</td>");
     } else if (high - low < 0.005) {
-        (void)fprintf(page->f, "%+.2f&#8239;%%</td>", low);
+        fprintf(page->f, "%+.2f&#8239;%%</td>", low);
     } else {
-        (void)fprintf(page->f, "%+.1f to %+.1f&#8239;%%</td>", low, high);
+        fprintf(page->f, "%+.1f to %+.1f&#8239;%%</td>", low, high);
     }
 }
 
@@ -164,27 +163,27 @@ static void change_row(struct page *page, const struct page_case *cases,
     const struct track_change *c = &page->v.change[first];
     uint32_t n = end - first;
 
-    (void)fprintf(page->f,
-                  "<tr><td class=\"%s\">%s</td><td "
-                  "data-l=\"figure\">",
-                  c->worse ? "worse" : "better",
-                  c->worse ? "regression" : "improvement");
+    fprintf(page->f,
+            "<tr><td class=\"%s\">%s</td><td "
+            "data-l=\"figure\">",
+            c->worse ? "worse" : "better",
+            c->worse ? "regression" : "improvement");
     page_escape(page->f, c->figure);
-    (void)fprintf(page->f, "</td><td data-l=\"engine\">");
+    fprintf(page->f, "</td><td data-l=\"engine\">");
     page_escape(page->f, page->v.series[c->series].engine);
-    (void)fprintf(page->f, "</td><td class=\"wide\">");
+    fprintf(page->f, "</td><td class=\"wide\">");
     if (n > 1) {
-        (void)fprintf(page->f, "<details><summary>%u cases</summary>", n);
+        fprintf(page->f, "<details><summary>%u cases</summary>", n);
     }
-    (void)fprintf(page->f, "<ul class=\"cases\">");
+    fprintf(page->f, "<ul class=\"cases\">");
     for (uint32_t i = 0; i < n && i < ROWS_MOST; i++) {
         change_item(page, &c[i], case_of(cases, n_cases, c[i].series));
     }
-    (void)fprintf(page->f, "</ul>%s</td>", n > 1 ? "</details>" : "");
+    fprintf(page->f, "</ul>%s</td>", n > 1 ? "</details>" : "");
     change_range(page, c, n);
     run_cell(page, c->worse ? "last good" : "before", c->good);
     run_cell(page, c->worse ? "first bad" : "since", c->bad);
-    (void)fprintf(page->f, "</tr>\n");
+    fprintf(page->f, "</tr>\n");
 }
 
 static void changes(struct page *page, const struct page_case *cases,
@@ -192,25 +191,24 @@ static void changes(struct page *page, const struct page_case *cases,
 {
     const struct track_verdict *v = &page->v;
 
-    (void)fprintf(page->f, "<h2 id=\"what-changed\">What changed</h2>\n");
+    fprintf(page->f, "<h2 id=\"what-changed\">What changed</h2>\n");
     if (v->n_change == 0) {
-        (void)fprintf(page->f,
-                      "<p>Nothing: every exact figure is at its level, "
-                      "and no change point stands.</p>\n");
+        fprintf(page->f, "<p>Nothing: every exact figure is at its level, "
+                         "and no change point stands.</p>\n");
         return;
     }
-    (void)fprintf(page->f,
-                  "<div class=\"scroll\"><table class=\"changes\"><thead><tr>"
-                  "<th></th><th>figure</th><th>engine</th><th>cases</th>"
-                  "<th class=\"n\">change</th><th>last before</th>"
-                  "<th>first with it</th></tr></thead><tbody>\n");
+    fprintf(page->f,
+            "<div class=\"scroll\"><table class=\"changes\"><thead><tr>"
+            "<th></th><th>figure</th><th>engine</th><th>cases</th>"
+            "<th class=\"n\">change</th><th>last before</th>"
+            "<th>first with it</th></tr></thead><tbody>\n");
     for (uint32_t i = 0; i < v->n_change;) {
         uint32_t end = track_same_cause(v, i);
 
         change_row(page, cases, n, i, end);
         i = end;
     }
-    (void)fprintf(page->f, "</tbody></table></div>\n");
+    fprintf(page->f, "</tbody></table></div>\n");
 }
 
 static void accepted(struct page *page)
@@ -221,26 +219,26 @@ static void accepted(struct page *page)
     if (v->n_accepted == 0) {
         return;
     }
-    (void)fprintf(page->f,
-                  "<h2>Accepted changes</h2>\n<div class=\"scroll\"><table>"
-                  "<thead><tr><th>run</th><th>date</th><th>engine</th>"
-                  "<th>cases</th><th>figures</th><th>reason</th></tr></thead>"
-                  "<tbody>\n");
+    fprintf(page->f,
+            "<h2>Accepted changes</h2>\n<div class=\"scroll\"><table>"
+            "<thead><tr><th>run</th><th>date</th><th>engine</th>"
+            "<th>cases</th><th>figures</th><th>reason</th></tr></thead>"
+            "<tbody>\n");
     for (uint32_t i = v->n_accepted; i-- > 0;) {
         const struct history_accepted *a = &v->accepted[i];
 
-        (void)fprintf(page->f, "<tr><td>%" PRId64 "</td><td>%s</td><td>",
-                      a->run, page_date(a->date, date));
+        fprintf(page->f, "<tr><td>%" PRId64 "</td><td>%s</td><td>", a->run,
+                page_date(a->date, date));
         page_escape(page->f, a->engine);
-        (void)fprintf(page->f, "</td><td>");
+        fprintf(page->f, "</td><td>");
         page_escape_name(page->f, a->name);
-        (void)fprintf(page->f, "</td><td>");
+        fprintf(page->f, "</td><td>");
         page_escape(page->f, a->figure);
-        (void)fprintf(page->f, "</td><td>");
+        fprintf(page->f, "</td><td>");
         page_escape(page->f, a->reason);
-        (void)fprintf(page->f, "</td></tr>\n");
+        fprintf(page->f, "</td></tr>\n");
     }
-    (void)fprintf(page->f, "</tbody></table></div>\n");
+    fprintf(page->f, "</tbody></table></div>\n");
 }
 
 static void runs(struct page *page)
@@ -248,22 +246,19 @@ static void runs(struct page *page)
     const struct track_verdict *v = &page->v;
     char date[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(page->f,
-                  "<h2>Runs</h2>\n<div class=\"scroll\"><table><thead><tr>"
-                  "<th class=\"n\">run</th><th>commit</th><th>date</th>"
-                  "<th>machine</th></tr></thead><tbody>\n");
+    fprintf(page->f, "<h2>Runs</h2>\n<div class=\"scroll\"><table><thead><tr>"
+                     "<th class=\"n\">run</th><th>commit</th><th>date</th>"
+                     "<th>machine</th></tr></thead><tbody>\n");
     for (uint32_t i = v->n_runs; i-- > 0 && v->n_runs - i <= RUNS_SHOWN;) {
         const struct history_run *r = &v->run[i];
 
-        (void)fprintf(page->f, "<tr><td class=\"n\">%" PRId64 "</td><td>",
-                      r->id);
+        fprintf(page->f, "<tr><td class=\"n\">%" PRId64 "</td><td>", r->id);
         commit_link(page, r->commit, 12);
-        (void)fprintf(page->f, "</td><td>%s</td><td>",
-                      page_date(r->date, date));
+        fprintf(page->f, "</td><td>%s</td><td>", page_date(r->date, date));
         page_escape(page->f, r->machine_text);
-        (void)fprintf(page->f, "</td></tr>\n");
+        fprintf(page->f, "</td></tr>\n");
     }
-    (void)fprintf(page->f, "</tbody></table></div>\n");
+    fprintf(page->f, "</tbody></table></div>\n");
 }
 
 /* ---- Cases ---- */
@@ -315,30 +310,29 @@ static void case_head(struct page *page, const struct page_case *c,
 {
     const struct history_series *s = &page->v.series[c->first];
 
-    (void)fprintf(page->f,
-                  "<details class=\"case\" id=\"case-%u\" data-name=\"", index);
+    fprintf(page->f, "<details class=\"case\" id=\"case-%u\" data-name=\"",
+            index);
     page_escape(page->f, s->name);
-    (void)fprintf(page->f, " ");
+    fprintf(page->f, " ");
     page_escape(page->f, s->engine);
-    (void)fprintf(page->f, "\"%s%s><summary><span class=\"name\">",
-                  c->worse + c->better > 0 ? " data-changed" : "",
-                  open ? " open" : "");
+    fprintf(page->f, "\"%s%s><summary><span class=\"name\">",
+            c->worse + c->better > 0 ? " data-changed" : "",
+            open ? " open" : "");
     page_escape_name(page->f, s->name);
-    (void)fprintf(page->f, "</span>");
+    fprintf(page->f, "</span>");
     if (s->engine[0] != '\0') {
-        (void)fprintf(page->f, "<span class=\"tag\">");
+        fprintf(page->f, "<span class=\"tag\">");
         page_escape(page->f, s->engine);
-        (void)fprintf(page->f, "</span>");
+        fprintf(page->f, "</span>");
     }
     if (c->worse > 0) {
-        (void)fprintf(page->f, "<span class=\"tag worse\">%u worse</span>",
-                      c->worse);
+        fprintf(page->f, "<span class=\"tag worse\">%u worse</span>", c->worse);
     }
     if (c->better > 0) {
-        (void)fprintf(page->f, "<span class=\"tag better\">%u better</span>",
-                      c->better);
+        fprintf(page->f, "<span class=\"tag better\">%u better</span>",
+                c->better);
     }
-    (void)fprintf(page->f, "</summary>\n<div class=\"plots\">\n");
+    fprintf(page->f, "</summary>\n<div class=\"plots\">\n");
 }
 
 /* A step of the newest run that has one. */
@@ -382,7 +376,7 @@ static int one_case(struct page *page, const struct page_case *c,
         FSDP_TRY(page_memory_plot(page, s));
         FSDP_TRY(step_plot(page, s));
     }
-    (void)fprintf(page->f, "</div></details>\n");
+    fprintf(page->f, "</div></details>\n");
     return FSDP_OK;
 }
 
@@ -440,7 +434,7 @@ static int all_cases(struct page *page, const struct page_case *cases,
     uint32_t open = 0;
     int64_t machine = -1;
 
-    (void)fputs("<h2 id=\"cases\">Cases</h2>\n", page->f);
+    fputs("<h2 id=\"cases\">Cases</h2>\n", page->f);
     page_put_tools(page->f, "words of a case, an engine", "changed only", n);
     for (uint32_t i = 0; i < n && status == FSDP_OK; i++) {
         const struct page_case *c = &cases[order[i]];
@@ -448,9 +442,9 @@ static int all_cases(struct page *page, const struct page_case *cases,
 
         if (page->v.series[c->first].machine != machine) {
             machine = page->v.series[c->first].machine;
-            (void)fprintf(page->f, "<h3>");
+            fprintf(page->f, "<h3>");
             page_escape(page->f, machine_of(page, machine));
-            (void)fprintf(page->f, "</h3>\n");
+            fprintf(page->f, "</h3>\n");
         }
         status = one_case(page, c, order[i],
                           (changed && open < OPEN_MOST) || n <= 3);

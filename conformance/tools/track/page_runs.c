@@ -24,7 +24,7 @@ static void commit_labels(struct page *page, const struct plot *p,
     char at[PAGE_NUMBER_BYTES];
     char date[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(p->f, "<g class=\"axis\">");
+    fprintf(p->f, "<g class=\"axis\">");
     for (uint32_t k = 0; k < 3; k++) {
         uint32_t i = k == 0 ? 0 : k == 1 ? (n - 1) / 2 : n - 1;
         const struct history_run *r = track_run(&page->v, run[i]);
@@ -32,16 +32,15 @@ static void commit_labels(struct page *page, const struct plot *p,
         if (!r || (n < 2 && k > 0) || (n < 5 && k == 1)) {
             continue;
         }
-        (void)fprintf(p->f, "<text x=\"%s\" y=\"%d\" text-anchor=\"%s\">",
-                      page_at(plot_x(p, i), at), PLOT_BOTTOM + 15, anchor[k]);
-        (void)fprintf(p->f, "%.8s</text>", r->commit);
-        (void)fprintf(p->f,
-                      "<text x=\"%s\" y=\"%d\" text-anchor=\"%s\" "
-                      "class=\"date\">%s</text>",
-                      at, PLOT_BOTTOM + 28, anchor[k],
-                      page_date(r->date, date));
+        fprintf(p->f, "<text x=\"%s\" y=\"%d\" text-anchor=\"%s\">",
+                page_at(plot_x(p, i), at), PLOT_BOTTOM + 15, anchor[k]);
+        fprintf(p->f, "%.8s</text>", r->commit);
+        fprintf(p->f,
+                "<text x=\"%s\" y=\"%d\" text-anchor=\"%s\" "
+                "class=\"date\">%s</text>",
+                at, PLOT_BOTTOM + 28, anchor[k], page_date(r->date, date));
     }
-    (void)fprintf(p->f, "</g>\n");
+    fprintf(p->f, "</g>\n");
 }
 
 static uint32_t index_of(const int64_t *run, uint32_t n, int64_t id)
@@ -67,12 +66,12 @@ static void accepted_marks(struct page *page, const struct plot *p,
         if (!track_accepts(a, s, figure) || n == 0 || a->run < run[0]) {
             continue;
         }
-        (void)fprintf(p->f, "<path class=\"accepted\" d=\"M%s %dV%d\"><title>",
-                      page_at(plot_x(p, index_of(run, n, a->run)), at),
-                      PLOT_TOP, PLOT_BOTTOM);
-        (void)fprintf(p->f, "accepted at run %" PRId64 ": ", a->run);
+        fprintf(p->f, "<path class=\"accepted\" d=\"M%s %dV%d\"><title>",
+                page_at(plot_x(p, index_of(run, n, a->run)), at), PLOT_TOP,
+                PLOT_BOTTOM);
+        fprintf(p->f, "accepted at run %" PRId64 ": ", a->run);
         page_escape(p->f, a->reason);
-        (void)fprintf(p->f, "</title></path>");
+        fprintf(p->f, "</title></path>");
     }
 }
 
@@ -139,12 +138,12 @@ static void memory_mark(struct page *page, const struct plot *p,
     char x[PAGE_NUMBER_BYTES];
     char y[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(p->f,
-                  "<circle class=\"%s\" cx=\"%s\" cy=\"%s\" r=\"3.5\"><title>"
-                  "%s: %.0f to %.0f bytes at %.12s</title></circle>",
-                  now > before ? "worse" : "better", page_at(plot_x(p, i), x),
-                  page_at(plot_y(p, now), y), lines[k].name, before, now,
-                  r ? r->commit : "?");
+    fprintf(p->f,
+            "<circle class=\"%s\" cx=\"%s\" cy=\"%s\" r=\"3.5\"><title>"
+            "%s: %.0f to %.0f bytes at %.12s</title></circle>",
+            now > before ? "worse" : "better", page_at(plot_x(p, i), x),
+            page_at(plot_y(p, now), y), lines[k].name, before, now,
+            r ? r->commit : "?");
 }
 
 static void memory_line(struct page *page, const struct plot *p,
@@ -154,16 +153,16 @@ static void memory_line(struct page *page, const struct plot *p,
     char y[PAGE_NUMBER_BYTES];
     uint32_t marks = 0;
 
-    (void)fprintf(p->f, "<path class=\"line %s\" d=\"M%d %s", lines[k].css,
-                  PLOT_LEFT, page_at(plot_y(p, m->value[0][k]), y));
+    fprintf(p->f, "<path class=\"line %s\" d=\"M%d %s", lines[k].css, PLOT_LEFT,
+            page_at(plot_y(p, m->value[0][k]), y));
     for (uint32_t i = 1; i < m->n; i++) {
         if (m->value[i][k] < m->value[i - 1][k] ||
             m->value[i][k] > m->value[i - 1][k]) {
-            (void)fprintf(p->f, "H%sV%s", page_at(plot_x(p, i), x),
-                          page_at(plot_y(p, m->value[i][k]), y));
+            fprintf(p->f, "H%sV%s", page_at(plot_x(p, i), x),
+                    page_at(plot_y(p, m->value[i][k]), y));
         }
     }
-    (void)fprintf(p->f, "H%d\"/>\n", PLOT_RIGHT);
+    fprintf(p->f, "H%d\"/>\n", PLOT_RIGHT);
     for (uint32_t i = m->n; i-- > 1 && marks < MARKS_MOST;) {
         if (m->value[i][k] < m->value[i - 1][k] ||
             m->value[i][k] > m->value[i - 1][k]) {
@@ -178,20 +177,19 @@ static void memory_legend(struct page *page, const struct memory_series *m)
     char text[PAGE_NUMBER_BYTES];
     char exact[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(page->f, "<ul class=\"legend\">");
+    fprintf(page->f, "<ul class=\"legend\">");
     for (uint32_t k = 0; k < N_LINES; k++) {
         double now = m->value[m->n - 1][k];
 
         if (now > 0.0) {
-            (void)fprintf(page->f,
-                          "<li><i class=\"%s\"></i>%s <b title=\"%s bytes\">%s"
-                          "</b></li>",
-                          lines[k].css, lines[k].name,
-                          page_count((uint64_t)now, exact),
-                          page_bytes(now, text));
+            fprintf(page->f,
+                    "<li><i class=\"%s\"></i>%s <b title=\"%s bytes\">%s"
+                    "</b></li>",
+                    lines[k].css, lines[k].name,
+                    page_count((uint64_t)now, exact), page_bytes(now, text));
         }
     }
-    (void)fprintf(page->f, "</ul></figure>\n");
+    fprintf(page->f, "</ul></figure>\n");
 }
 
 int page_memory_plot(struct page *page, const struct history_series *s)
@@ -212,11 +210,11 @@ int page_memory_plot(struct page *page, const struct history_series *s)
         }
         p.n = m.n;
         plot_range(&p, 0.0, most, true);
-        (void)snprintf(description, sizeof(description),
-                       "Peak memory of the worst rank over %u runs: all of the "
-                       "engine from %s to %s.",
-                       m.n, page_bytes(m.value[0][0], from),
-                       page_bytes(m.value[m.n - 1][0], to));
+        snprintf(description, sizeof(description),
+                 "Peak memory of the worst rank over %u runs: all of the "
+                 "engine from %s to %s.",
+                 m.n, page_bytes(m.value[0][0], from),
+                 page_bytes(m.value[m.n - 1][0], to));
         plot_open(page->f, ++page->n_plots, "Peak memory over commits",
                   description);
         plot_grid(&p);
@@ -311,7 +309,7 @@ static void timed_band(const struct plot *p, const struct timed_series *m)
     char x[PAGE_NUMBER_BYTES];
     char y[PAGE_NUMBER_BYTES];
 
-    (void)fprintf(p->f, "<path class=\"band\" d=\"");
+    fprintf(p->f, "<path class=\"band\" d=\"");
     for (uint32_t side = 0; side < 2; side++) {
         for (uint32_t c = 0; c < columns; c++) {
             uint32_t k = side == 0 ? c : columns - 1 - c;
@@ -321,12 +319,11 @@ static void timed_band(const struct plot *p, const struct timed_series *m)
             double value =
                 side == 0 ? highest_of(m, from, end) : lowest_of(m, from, end);
 
-            (void)fprintf(p->f, "%c%s %s", side + c == 0 ? 'M' : 'L',
-                          page_at(plot_x(p, at), x),
-                          page_at(plot_y(p, value), y));
+            fprintf(p->f, "%c%s %s", side + c == 0 ? 'M' : 'L',
+                    page_at(plot_x(p, at), x), page_at(plot_y(p, value), y));
         }
     }
-    (void)fprintf(p->f, "Z\"/>");
+    fprintf(p->f, "Z\"/>");
 }
 
 static void timed_line(const struct plot *p, const struct timed_series *m)
@@ -336,27 +333,25 @@ static void timed_line(const struct plot *p, const struct timed_series *m)
     double at_x = round(10.0 * plot_x(p, 0)) / 10.0;
     double at_y = round(10.0 * plot_y(p, m->median[0])) / 10.0;
 
-    (void)fprintf(p->f, "<path class=\"line median\" d=\"M%s %s",
-                  page_at(plot_x(p, 0), x),
-                  page_at(plot_y(p, m->median[0]), y));
+    fprintf(p->f, "<path class=\"line median\" d=\"M%s %s",
+            page_at(plot_x(p, 0), x), page_at(plot_y(p, m->median[0]), y));
     for (uint32_t i = 1; i < m->n; i++) {
         /* Steps are shorter to write than places; what they are rounded by
          * is made good by the next. */
         double to_x = round(10.0 * plot_x(p, i)) / 10.0;
         double to_y = round(10.0 * plot_y(p, m->median[i])) / 10.0;
 
-        (void)fprintf(p->f, "l%s %s", page_at(to_x - at_x, x),
-                      page_at(to_y - at_y, y));
+        fprintf(p->f, "l%s %s", page_at(to_x - at_x, x),
+                page_at(to_y - at_y, y));
         at_x = to_x;
         at_y = to_y;
     }
-    (void)fprintf(p->f, "\"/>");
+    fprintf(p->f, "\"/>");
     if (m->n == 1) {
-        (void)fprintf(p->f,
-                      "<circle class=\"median\" cx=\"%s\" cy=\"%s\" "
-                      "r=\"3.5\"/>",
-                      page_at(plot_x(p, 0), x),
-                      page_at(plot_y(p, m->median[0]), y));
+        fprintf(p->f,
+                "<circle class=\"median\" cx=\"%s\" cy=\"%s\" "
+                "r=\"3.5\"/>",
+                page_at(plot_x(p, 0), x), page_at(plot_y(p, m->median[0]), y));
     }
 }
 
@@ -379,10 +374,10 @@ static void timed_levels(const struct plot *p, const struct timed_series *m)
         uint32_t from = i > 0 ? m->change[i - 1].begin : 0;
         uint32_t end = i < m->n_changes ? m->change[i].begin : m->n;
 
-        (void)fprintf(p->f, "<path class=\"level\" d=\"M%s %sH%s\"/>",
-                      page_at(plot_x(p, from), x),
-                      page_at(plot_y(p, level_of(m, i)), y),
-                      page_at(plot_x(p, end - 1), to));
+        fprintf(p->f, "<path class=\"level\" d=\"M%s %sH%s\"/>",
+                page_at(plot_x(p, from), x),
+                page_at(plot_y(p, level_of(m, i)), y),
+                page_at(plot_x(p, end - 1), to));
     }
 }
 
@@ -401,16 +396,16 @@ static void timed_changes(struct page *page, const struct plot *p,
         double at = plot_x(p, c->begin);
         bool right = at > 320;
 
-        (void)fprintf(p->f,
-                      "<g class=\"change %s\"><path d=\"M%s %dV%d\"/>"
-                      "<text x=\"%s\" y=\"%d\" text-anchor=\"%s\">%+.1f %%"
-                      "</text><title>%.4g to %.4g at %.12s, chance %.2g"
-                      "</title></g>",
-                      (after > before) == s->higher ? "better" : "worse",
-                      page_at(at, x), PLOT_TOP, PLOT_BOTTOM,
-                      page_at(at + (right ? -4 : 4), y), PLOT_TOP + 9,
-                      right ? "end" : "start", 100.0 * (after / before - 1.0),
-                      before, after, r ? r->commit : "?", c->chance);
+        fprintf(p->f,
+                "<g class=\"change %s\"><path d=\"M%s %dV%d\"/>"
+                "<text x=\"%s\" y=\"%d\" text-anchor=\"%s\">%+.1f %%"
+                "</text><title>%.4g to %.4g at %.12s, chance %.2g"
+                "</title></g>",
+                (after > before) == s->higher ? "better" : "worse",
+                page_at(at, x), PLOT_TOP, PLOT_BOTTOM,
+                page_at(at + (right ? -4 : 4), y), PLOT_TOP + 9,
+                right ? "end" : "start", 100.0 * (after / before - 1.0), before,
+                after, r ? r->commit : "?", c->chance);
     }
 }
 
@@ -433,12 +428,12 @@ int page_timed_plot(struct page *page, const struct history_series *s)
         }
         p.n = m.n;
         plot_range(&p, low, high, false);
-        (void)snprintf(title, sizeof(title), "%s over commits", s->unit);
-        (void)snprintf(description, sizeof(description),
-                       "Medians of %u runs with 10 to 90 %% of their samples; "
-                       "%u change points; %s is better; now %s.",
-                       m.n, m.n_changes, s->higher ? "higher" : "lower",
-                       page_number(m.median[m.n - 1], text));
+        snprintf(title, sizeof(title), "%s over commits", s->unit);
+        snprintf(description, sizeof(description),
+                 "Medians of %u runs with 10 to 90 %% of their samples; "
+                 "%u change points; %s is better; now %s.",
+                 m.n, m.n_changes, s->higher ? "higher" : "lower",
+                 page_number(m.median[m.n - 1], text));
         plot_open(page->f, ++page->n_plots, title, description);
         plot_grid(&p);
         commit_labels(page, &p, m.run, m.n);
@@ -448,13 +443,13 @@ int page_timed_plot(struct page *page, const struct history_series *s)
         timed_levels(&p, &m);
         timed_changes(page, &p, s, &m);
         plot_close(page->f);
-        (void)fprintf(page->f,
-                      "<ul class=\"legend\"><li><i class=\"median\"></i>median "
-                      "<b>%s</b></li><li><i class=\"band\"></i>10 to 90 %%</li>"
-                      "<li><i class=\"level\"></i>level</li><li>%s is "
-                      "better</li></ul></figure>\n",
-                      page_number(m.median[m.n - 1], text),
-                      s->higher ? "higher" : "lower");
+        fprintf(page->f,
+                "<ul class=\"legend\"><li><i class=\"median\"></i>median "
+                "<b>%s</b></li><li><i class=\"band\"></i>10 to 90 %%</li>"
+                "<li><i class=\"level\"></i>level</li><li>%s is "
+                "better</li></ul></figure>\n",
+                page_number(m.median[m.n - 1], text),
+                s->higher ? "higher" : "lower");
     }
     free(m.t);
     free(m.run);

@@ -104,8 +104,8 @@ static void find_engine(struct timed_result *x)
         if (dot[1] == 'k' && digits > 0 && dot[2 + digits] == '.') {
             const char *engine = dot + 3 + digits;
 
-            (void)snprintf(x->engine, sizeof(x->engine), "%.*s",
-                           (int)strcspn(engine, "."), engine);
+            snprintf(x->engine, sizeof(x->engine), "%.*s",
+                     (int)strcspn(engine, "."), engine);
             return;
         }
     }
@@ -224,7 +224,7 @@ static bool gather_exact(struct record_json *j, json_t *groups,
     char key[RESULTS_ENGINE_BYTES + RESULTS_NAME_BYTES];
     json_t *group;
 
-    (void)snprintf(key, sizeof(key), "%s\n%s", x->engine, x->name);
+    snprintf(key, sizeof(key), "%s\n%s", x->engine, x->name);
     group = json_object_get(groups, key);
     if (!group) {
         group = json_pack("{s:O, s:{}}", "steps", steps, "figures");
@@ -333,8 +333,8 @@ static int add_group(struct record_json *j, const char *key, json_t *group,
     if (status != FSDP_OK) {
         return status;
     }
-    (void)snprintf(x.engine, sizeof(x.engine), "%.*s", (int)(end - key), key);
-    (void)snprintf(x.name, sizeof(x.name), "%s", end + 1);
+    snprintf(x.engine, sizeof(x.engine), "%.*s", (int)(end - key), key);
+    snprintf(x.name, sizeof(x.name), "%s", end + 1);
     x.text = json_dumps(group, JSON_COMPACT | JSON_PRESERVE_ORDER);
     return results_add_exact(r, &x, j->error);
 }

@@ -182,9 +182,9 @@ int results_read_report(const char *path, const char *text, size_t bytes,
 
     while (good && text < end) {
         x.line++;
-        (void)snprintf(place, sizeof(place), "%s:%llu",
-                       length > 70 ? path + length - 70 : path,
-                       (unsigned long long)x.line);
+        snprintf(place, sizeof(place), "%s:%llu",
+                 length > 70 ? path + length - 70 : path,
+                 (unsigned long long)x.line);
         good = next_line(&x, &text, end);
     }
     if (good && !x.ended) {

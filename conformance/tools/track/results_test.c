@@ -45,7 +45,7 @@ static void make_report(char *out, size_t room)
         n += snprintf(out + n, room - (size_t)n, "%s\"%s\":%u",
                       i > 0 ? "," : "", judge_figure_name(i), i);
     }
-    (void)snprintf(
+    snprintf(
         out + n, room - (size_t)n,
         "},\"bound\":9,\"timeline\":{\"step\":1,\"units\":[\"u\"],\"moments\":"
         "[[\"begin\",null,[1,2,3,4,5,6,7]],[\"step\",0,[0,0,0,0,0,0,0]]]}}\n"

@@ -35,22 +35,21 @@ static char *exact_text(uint32_t index, uint32_t run)
     if (!f) {
         return NULL;
     }
-    (void)fprintf(f,
-                  "{\"steps\":4,\"figures\":{\"peak.param-shard\":4096,"
-                  "\"peak.param-full\":%u,\"peak.grad-full\":40000,"
-                  "\"peak.engine\":%u,\"collectives.all-gather\":320,"
-                  "\"launches\":480},\"bound\":%u,\"timeline\":{\"step\":1,"
-                  "\"units\":[\"(root)\",\"blocks.0\",\"blocks.1\"],"
-                  "\"moments\":[",
-                  peak / 2, peak, 180000 + 64 * index);
+    fprintf(f,
+            "{\"steps\":4,\"figures\":{\"peak.param-shard\":4096,"
+            "\"peak.param-full\":%u,\"peak.grad-full\":40000,"
+            "\"peak.engine\":%u,\"collectives.all-gather\":320,"
+            "\"launches\":480},\"bound\":%u,\"timeline\":{\"step\":1,"
+            "\"units\":[\"(root)\",\"blocks.0\",\"blocks.1\"],"
+            "\"moments\":[",
+            peak / 2, peak, 180000 + 64 * index);
     for (uint32_t i = 0; i < 60; i++) {
-        (void)fprintf(f, "%s[\"%s\",%u,[4096,%u,%u,%u,0,0,%u]]",
-                      i > 0 ? "," : "", i < 30 ? "pre-forward" : "pre-backward",
-                      i / 7 % 3, peak / 2 - i % 7 * 512,
-                      i > 30 ? (i - 30) * 128 : 0,
-                      i > 30 ? 40000 - i % 7 * 512 : 0, 50000 + i * 100);
+        fprintf(f, "%s[\"%s\",%u,[4096,%u,%u,%u,0,0,%u]]", i > 0 ? "," : "",
+                i < 30 ? "pre-forward" : "pre-backward", i / 7 % 3,
+                peak / 2 - i % 7 * 512, i > 30 ? (i - 30) * 128 : 0,
+                i > 30 ? 40000 - i % 7 * 512 : 0, 50000 + i * 100);
     }
-    (void)fprintf(f, "]}}");
+    fprintf(f, "]}}");
     return fclose(f) == 0 ? text : NULL;
 }
 
@@ -64,9 +63,9 @@ static int make_run(const struct maker *m, uint32_t run, struct results *r)
     struct fsdp_error error = {0};
 
     memset(r, 0, sizeof(*r));
-    (void)snprintf(r->commit, sizeof(r->commit), "%040x", run + 1);
+    snprintf(r->commit, sizeof(r->commit), "%040x", run + 1);
     r->date = 1700000000 + 3600 * (int64_t)run;
-    (void)snprintf(r->machine.cpu, sizeof(r->machine.cpu), "Benchmark");
+    snprintf(r->machine.cpu, sizeof(r->machine.cpu), "Benchmark");
     for (uint32_t c = 0; c < m->cases; c++) {
         struct exact_result x = {.engine = "impl"};
         struct timed_result t = {.engine = "impl",
@@ -74,10 +73,10 @@ static int make_run(const struct maker *m, uint32_t run, struct results *r)
                                  .higher = true,
                                  .n_samples = 9};
 
-        (void)snprintf(x.name, sizeof(x.name),
-                       "gpt.small.natural.full-shard.k4.flat.block.rank.s.adamw"
-                       ".case%u",
-                       c);
+        snprintf(x.name, sizeof(x.name),
+                 "gpt.small.natural.full-shard.k4.flat.block.rank.s.adamw"
+                 ".case%u",
+                 c);
         memcpy(t.name, x.name, sizeof(t.name));
         x.text = exact_text(c, run);
         t.median = m->speed[c][run % m->runs];
@@ -201,8 +200,8 @@ static int long_history(const char *folder, const char *scratch,
     struct stat s;
     struct cost c;
 
-    (void)snprintf(made, sizeof(made), "%s/made.db", scratch);
-    (void)snprintf(db, sizeof(db), "%s/long.db", folder);
+    snprintf(made, sizeof(made), "%s/made.db", scratch);
+    snprintf(db, sizeof(db), "%s/long.db", folder);
     (void)unlink(made);
     FSDP_TRY(fill(made, m, 0, runs, &c, error));
     FSDP_TRY(copy_file(made, db));
@@ -228,8 +227,8 @@ static int large_page(const char *folder, const char *scratch,
     double seconds;
     double processor;
 
-    (void)snprintf(db, sizeof(db), "%s/large.db", scratch);
-    (void)snprintf(page, sizeof(page), "%s/large.html", folder);
+    snprintf(db, sizeof(db), "%s/large.db", scratch);
+    snprintf(page, sizeof(page), "%s/large.html", folder);
     (void)unlink(db);
     FSDP_TRY(fill(db, m, 0, 500, &c, error));
     processor = processor_time();

@@ -54,9 +54,9 @@ static int add_custom(struct exporter *x, const struct history_series *s,
     char *marked = NULL;
     json_t *o;
 
-    (void)snprintf(name, sizeof(name), "%s%s%s%s%s", s->name,
-                   s->engine[0] != '\0' ? " " : "", s->engine,
-                   figure[0] != '\0' ? " " : "", figure);
+    snprintf(name, sizeof(name), "%s%s%s%s%s", s->name,
+             s->engine[0] != '\0' ? " " : "", s->engine,
+             figure[0] != '\0' ? " " : "", figure);
     json_decref(extra);
     if (!text || asprintf(&marked, "fsdp-track %s", text) < 0) {
         free(text);
@@ -97,8 +97,8 @@ static int add_bencher(struct exporter *x, const struct history_series *s,
     char key[FIGURE_NAME_BYTES + 8];
     json_t *benchmark;
 
-    (void)snprintf(name, sizeof(name), "%s%s%s", s->name,
-                   s->engine[0] != '\0' ? " " : "", s->engine);
+    snprintf(name, sizeof(name), "%s%s%s", s->name,
+             s->engine[0] != '\0' ? " " : "", s->engine);
     slug(measure, key);
     benchmark = json_object_get(x->root, name);
     if (!benchmark) {
@@ -153,7 +153,7 @@ static int timed_json(struct exporter *x, const struct history_series *s,
     if (s->higher != (x->format == TRACK_CUSTOM_BIGGER)) {
         return FSDP_OK;
     }
-    (void)snprintf(range, sizeof(range), "%.6g to %.6g", t->p10, t->p90);
+    snprintf(range, sizeof(range), "%.6g to %.6g", t->p10, t->p90);
     extra =
         json_pack("{s:s, s:s, s:s, s:s, s:f, s:f}", "kind", "timed", "engine",
                   s->engine, "case", s->name, "better",
@@ -169,17 +169,17 @@ static void cell(FILE *f, const char *text, char end)
 {
     bool formula = text[0] != '\0' && strchr("=+-@", text[0]);
 
-    (void)fputc('"', f);
+    fputc('"', f);
     if (formula) {
-        (void)fputc('\'', f);
+        fputc('\'', f);
     }
     for (; *text != '\0'; text++) {
         if (*text == '"') {
-            (void)fputc('"', f);
+            fputc('"', f);
         }
-        (void)fputc(*text, f);
+        fputc(*text, f);
     }
-    (void)fprintf(f, "\"%c", end);
+    fprintf(f, "\"%c", end);
 }
 
 static void csv_head(struct exporter *x, const struct history_series *s,
@@ -193,7 +193,7 @@ static void csv_head(struct exporter *x, const struct history_series *s,
     if (gmtime_r(&t, &tm)) {
         (void)strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &tm);
     }
-    (void)fprintf(x->out, "%" PRId64 ",", id);
+    fprintf(x->out, "%" PRId64 ",", id);
     cell(x->out, r ? r->commit : "", ',');
     cell(x->out, date, ',');
     cell(x->out, r ? r->machine_text : "", ',');
@@ -208,7 +208,7 @@ static void csv_exact(struct exporter *x, const struct history_series *s,
         csv_head(x, s, run);
         cell(x->out, f->name[i], ',');
         cell(x->out, figure_unit(f->name[i]), ',');
-        (void)fprintf(x->out, "lower,%" PRIu64 ",,\r\n", f->value[i]);
+        fprintf(x->out, "lower,%" PRIu64 ",,\r\n", f->value[i]);
     }
 }
 
@@ -218,8 +218,8 @@ static void csv_timed(struct exporter *x, const struct history_series *s,
     csv_head(x, s, t->run);
     cell(x->out, "median", ',');
     cell(x->out, s->unit, ',');
-    (void)fprintf(x->out, "%s,%.17g,%.17g,%.17g\r\n",
-                  s->higher ? "higher" : "lower", t->median, t->p10, t->p90);
+    fprintf(x->out, "%s,%.17g,%.17g,%.17g\r\n", s->higher ? "higher" : "lower",
+            t->median, t->p10, t->p90);
 }
 
 /* ---- All ---- */
@@ -288,8 +288,8 @@ static int export_all(struct exporter *x, int64_t run)
         return no_memory(x);
     }
     if (x->format == TRACK_CSV) {
-        (void)fprintf(x->out, "run,commit,date,machine,engine,case,figure,unit,"
-                              "better,value,p10,p90\r\n");
+        fprintf(x->out, "run,commit,date,machine,engine,case,figure,unit,"
+                        "better,value,p10,p90\r\n");
     }
     for (uint32_t i = 0; i < x->v.n_series; i++) {
         const struct history_series *s = &x->v.series[i];

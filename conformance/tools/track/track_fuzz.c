@@ -53,10 +53,10 @@ static void make_history(void)
     struct fsdp_error error = {0};
     struct history *h;
 
-    (void)snprintf(folder, sizeof(folder), "/tmp/track-fuzz-XXXXXX");
+    snprintf(folder, sizeof(folder), "/tmp/track-fuzz-XXXXXX");
     require(mkdtemp(folder) && atexit(leave) == 0);
-    (void)snprintf(file, sizeof(file), "%s/results", folder);
-    (void)snprintf(database, sizeof(database), "%s/history", folder);
+    snprintf(file, sizeof(file), "%s/results", folder);
+    snprintf(database, sizeof(database), "%s/history", folder);
     require(history_open(database, HISTORY_MAKE, &h, &error) == FSDP_OK);
     for (uint32_t i = 1; i < 3; i++) {
         const struct track_made made = {
@@ -212,8 +212,7 @@ static void fuzz_values(const uint8_t *data, size_t bytes)
     require(sqlite3_open(database, &db) == SQLITE_OK);
     require(sqlite3_exec(db, "PRAGMA synchronous=OFF;PRAGMA journal_mode=OFF;",
                          NULL, NULL, NULL) == SQLITE_OK);
-    (void)snprintf(sql, sizeof(sql), "UPDATE OR IGNORE %s = ?1",
-                   column[data[0] % n]);
+    snprintf(sql, sizeof(sql), "UPDATE OR IGNORE %s = ?1", column[data[0] % n]);
     require(sqlite3_prepare_v2(db, sql, -1, &q, NULL) == SQLITE_OK);
     bind(q, data[1], data + 2, (int)bytes - 2);
     (void)sqlite3_step(q); /* it may break a rule of the table */

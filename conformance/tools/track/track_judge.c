@@ -186,7 +186,7 @@ static int judge_figure(struct judging *j, uint32_t series,
     c.before = (double)*level;
     c.after = (double)value;
     c.steps = now->steps;
-    (void)snprintf(c.figure, sizeof(c.figure), "%s", now->name[f]);
+    snprintf(c.figure, sizeof(c.figure), "%s", now->name[f]);
     /* Back to the last run on the level's side of the change. */
     for (uint32_t i = x->n; i-- > 0;) {
         const uint64_t *old = value_at(x, i, c.figure);
@@ -277,7 +277,7 @@ static int judge_changes(struct judging *j, uint32_t series,
                                  .bad = t[e->begin].run};
 
         if (stands && t[e->begin].run > accepted) {
-            (void)snprintf(c.figure, sizeof(c.figure), "%s", s->unit);
+            snprintf(c.figure, sizeof(c.figure), "%s", s->unit);
             FSDP_TRY(append(j, &c));
         }
     }

@@ -104,10 +104,10 @@ static void hostile_names(void **state)
     char *page;
 
     track_make(&r, &m);
-    (void)snprintf(r.exact[0].name, sizeof(r.exact[0].name), "%s", evil);
-    (void)snprintf(r.exact[0].engine, sizeof(r.exact[0].engine), "%s", evil);
-    (void)snprintf(r.timed[0].name, sizeof(r.timed[0].name), "%s", evil);
-    (void)snprintf(r.timed[0].unit, sizeof(r.timed[0].unit), "</svg><b>");
+    snprintf(r.exact[0].name, sizeof(r.exact[0].name), "%s", evil);
+    snprintf(r.exact[0].engine, sizeof(r.exact[0].engine), "%s", evil);
+    snprintf(r.timed[0].name, sizeof(r.timed[0].name), "%s", evil);
+    snprintf(r.timed[0].unit, sizeof(r.timed[0].unit), "</svg><b>");
     free(r.exact[0].text);
     r.exact[0].text = strdup(
         "{\"steps\":1,\"figures\":{\"peak.engine\":7},\"bound\":5,\"timeline\":"

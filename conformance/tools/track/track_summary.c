@@ -94,8 +94,7 @@ int track_summary_json(const struct track_verdict *v, FILE *out)
 static void put_cell(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++) {
-        (void)fputc(*text == '|' || *text == '`' || *text == '\n' ? ' ' : *text,
-                    out);
+        fputc(*text == '|' || *text == '`' || *text == '\n' ? ' ' : *text, out);
     }
 }
 
@@ -103,9 +102,9 @@ static void put_run(FILE *out, const struct track_verdict *v, int64_t id)
 {
     const struct history_run *r = track_run(v, id);
 
-    (void)fputs(" | ", out);
+    fputs(" | ", out);
     if (r) {
-        (void)fprintf(out, "`%.10s` (run %" PRId64 ")", r->commit, r->id);
+        fprintf(out, "`%.10s` (run %" PRId64 ")", r->commit, r->id);
     }
 }
 
@@ -116,47 +115,47 @@ static void put_row(FILE *out, const struct track_verdict *v, uint32_t first,
     const struct track_change *c = &v->change[first];
     const struct history_series *s = &v->series[c->series];
 
-    (void)fprintf(out, "| %s | ", c->worse ? "**regression**" : "improvement");
+    fprintf(out, "| %s | ", c->worse ? "**regression**" : "improvement");
     put_cell(out, s->engine);
-    (void)fputs(" | ", out);
+    fputs(" | ", out);
     put_cell(out, c->figure);
-    (void)fputs(" | `", out);
+    fputs(" | `", out);
     put_cell(out, s->name);
-    (void)fputc('`', out);
+    fputc('`', out);
     if (end - first > 1) {
-        (void)fprintf(out, " and %" PRIu32 " more", end - first - 1);
+        fprintf(out, " and %" PRIu32 " more", end - first - 1);
     }
     if (c->exact) {
-        (void)fprintf(out, " | %" PRIu64 " &rarr; %" PRIu64, c->exact_before,
-                      c->exact_after);
+        fprintf(out, " | %" PRIu64 " &rarr; %" PRIu64, c->exact_before,
+                c->exact_after);
     } else {
-        (void)fprintf(out, " | %.5g &rarr; %.5g", c->before, c->after);
+        fprintf(out, " | %.5g &rarr; %.5g", c->before, c->after);
     }
     if (c->before > 0.0) {
-        (void)fprintf(out, " (%+.2f %%)", 100.0 * (c->after / c->before - 1.0));
+        fprintf(out, " (%+.2f %%)", 100.0 * (c->after / c->before - 1.0));
     }
     put_run(out, v, c->good);
     put_run(out, v, c->bad);
-    (void)fputs(" |\n", out);
+    fputs(" |\n", out);
 }
 
 void track_summary_markdown(const struct track_verdict *v, FILE *out)
 {
     const struct history_run *r = &v->run[v->newest];
 
-    (void)fprintf(out,
-                  "### %s: run %" PRId64 " of `%.10s`\n\n"
-                  "%" PRIu32 " regressions, %" PRIu32 " improvements, %" PRIu32
-                  " gone; %" PRIu32 " series compared, %" PRIu32 " new.\n",
-                  v->n_worse > 0 ? "Regressions" : "No regression", r->id,
-                  r->commit, track_causes(v, true), track_causes(v, false),
-                  v->n_gone, v->judged, v->began);
+    fprintf(out,
+            "### %s: run %" PRId64 " of `%.10s`\n\n"
+            "%" PRIu32 " regressions, %" PRIu32 " improvements, %" PRIu32
+            " gone; %" PRIu32 " series compared, %" PRIu32 " new.\n",
+            v->n_worse > 0 ? "Regressions" : "No regression", r->id, r->commit,
+            track_causes(v, true), track_causes(v, false), v->n_gone, v->judged,
+            v->began);
     if (v->n_change == 0) {
         return;
     }
-    (void)fputs("\n| | engine | figure | cases | change | last before | first "
-                "with it |\n|---|---|---|---|---|---|---|\n",
-                out);
+    fputs("\n| | engine | figure | cases | change | last before | first "
+          "with it |\n|---|---|---|---|---|---|---|\n",
+          out);
     for (uint32_t i = 0; i < v->n_change;) {
         const uint32_t end = track_same_cause(v, i);
 

@@ -33,8 +33,8 @@ static inline int track_set_up(void **state)
     if (!mkdtemp(b->folder)) {
         return -1;
     }
-    (void)snprintf(b->db, sizeof(b->db), "%s/history.db", b->folder);
-    (void)snprintf(b->file, sizeof(b->file), "%s/results", b->folder);
+    snprintf(b->db, sizeof(b->db), "%s/history.db", b->folder);
+    snprintf(b->file, sizeof(b->file), "%s/results", b->folder);
     return history_open(b->db, HISTORY_MAKE, &b->h, &b->error);
 }
 
@@ -66,17 +66,17 @@ static inline void track_make(struct results *r, const struct track_made *m)
     char text[200];
 
     memset(r, 0, sizeof(*r));
-    (void)snprintf(r->commit, sizeof(r->commit), "c%07" PRIu32, m->commit);
+    snprintf(r->commit, sizeof(r->commit), "c%07" PRIu32, m->commit);
     r->date = 86400 * (int64_t)m->commit;
-    (void)snprintf(r->machine.cpu, sizeof(r->machine.cpu), "%s",
-                   m->machine ? m->machine : "Machine A");
+    snprintf(r->machine.cpu, sizeof(r->machine.cpu), "%s",
+             m->machine ? m->machine : "Machine A");
     if (m->gathers > 0) {
         struct exact_result x = {.engine = "mine", .name = "a.case"};
 
-        (void)snprintf(text, sizeof(text),
-                       "{\"steps\":4,\"figures\":{\"collectives.all-gather\":"
-                       "%" PRIu64 ",\"peak.engine\":%" PRIu64 "}}",
-                       m->gathers, m->peak);
+        snprintf(text, sizeof(text),
+                 "{\"steps\":4,\"figures\":{\"collectives.all-gather\":"
+                 "%" PRIu64 ",\"peak.engine\":%" PRIu64 "}}",
+                 m->gathers, m->peak);
         x.text = strdup(text);
         (void)results_add_exact(r, &x, &error);
     }
@@ -131,7 +131,7 @@ static inline int track_accept_all(struct track_bench *b, int64_t run,
 
     strcpy(a.engine, "*");
     strcpy(a.name, "*");
-    (void)snprintf(a.figure, sizeof(a.figure), "%s", figure);
+    snprintf(a.figure, sizeof(a.figure), "%s", figure);
     strcpy(a.reason, "wanted");
     return history_accept(b->h, &a, &b->error);
 }

@@ -159,7 +159,7 @@ int main(void)
         const char *why = read_line(line, &b);
 
         why = why ? why : play(&b, m);
-        (void)puts(why ? why : "done");
+        puts(why ? why : "done");
         (void)fflush(stdout);
     }
     return 0;

@@ -77,8 +77,8 @@ uint64_t call_log_call(struct call_log *c, const struct probe_call *call)
     if (c->every > 0 && c->calls >= c->first &&
         (c->calls - c->first) % c->every == 0) {
         char name[48];
-        (void)snprintf(name, sizeof(name), "step %llu",
-                       (unsigned long long)((c->calls - c->first) / c->every));
+        snprintf(name, sizeof(name), "step %llu",
+                 (unsigned long long)((c->calls - c->first) / c->every));
         call_log_mark(c, name);
     }
     probe_line_begin(&line, "collective");

@@ -174,7 +174,7 @@ static int open_file(struct probe_log *log, const char *where, const char *name)
     for (int i = 0; i < MOST_FILES; i++) {
         char again[16] = "";
         if (i > 0) {
-            (void)snprintf(again, sizeof(again), "-%d", i);
+            snprintf(again, sizeof(again), "-%d", i);
         }
         n = snprintf(log->path, sizeof(log->path), "%s/%s%s.jsonl", where, name,
                      again);
@@ -226,10 +226,10 @@ bool probe_log_open(struct probe_log *log, const struct probe_head *head)
         return false;
     }
     if (head->rank >= 0) {
-        (void)snprintf(rank, sizeof(rank), "%lld", (long long)head->rank);
+        snprintf(rank, sizeof(rank), "%lld", (long long)head->rank);
     }
-    (void)snprintf(name, sizeof(name), "%s-%s-%ld",
-                   probe_source_name(head->source), rank, (long)log->pid);
+    snprintf(name, sizeof(name), "%s-%s-%ld", probe_source_name(head->source),
+             rank, (long)log->pid);
     log->fd = open_file(log, where, name);
     if (log->fd < 0 || fstat(log->fd, &st) != 0) {
         give_up(log, strerror(errno));
@@ -305,8 +305,8 @@ void probe_log_write(struct probe_log *log, struct probe_line *line)
             at += (size_t)n;
         } else if (n == 0 || errno != EINTR) {
             char why[160];
-            (void)snprintf(why, sizeof(why), "%s: the log ends here",
-                           n == 0 ? "nothing was written" : strerror(errno));
+            snprintf(why, sizeof(why), "%s: the log ends here",
+                     n == 0 ? "nothing was written" : strerror(errno));
             give_up(log, why);
             break;
         }

@@ -105,7 +105,7 @@ PROBE_EXPORT int MPI_Abort(MPI_Comm comm, int code)
 PROBE_EXPORT int MPI_Pcontrol(const int level, ...)
 {
     char name[32];
-    (void)snprintf(name, sizeof(name), "pcontrol %d", level);
+    snprintf(name, sizeof(name), "pcontrol %d", level);
     lock();
     call_log_mark(&mpi_probe_log, name);
     unlock();

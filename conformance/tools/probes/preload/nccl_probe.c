@@ -163,7 +163,7 @@ static void *open_comm(uint64_t id, const char *name, int size, int me,
     probe_line_u64(&line, "me", me > 0 ? (uint64_t)me : 0);
     probe_line_null(&line, "members");
     probe_line_text(&line, "name", name ? name : "");
-    (void)snprintf(hex, sizeof(hex), "%016llx", (unsigned long long)id);
+    snprintf(hex, sizeof(hex), "%016llx", (unsigned long long)id);
     probe_line_text(&line, "id", hex);
     probe_log_write(&calls.log, &line);
     unlock();
