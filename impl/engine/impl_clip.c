@@ -118,7 +118,8 @@ static struct fsdp_clip known(const struct fsdp_clip *given)
 static int measure_all(struct fsdp_sharded *s, const struct fsdp_clip *clip,
                        float *out_norm)
 {
-    struct impl_norm mine = {.largest = 0.0f}, sum = {.largest = 0.0f};
+    struct impl_norm mine = {.largest = 0.0f};
+    struct impl_norm sum = {.largest = 0.0f};
     struct scratch *scratch;
     int status;
 

@@ -99,7 +99,8 @@ int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *given,
 {
     const struct fsdp_device *d = s->env->device;
     const struct fsdp_clip clip = ref_read_clip(given);
-    struct ref_sum mine = {0}, sum;
+    struct ref_sum mine = {0};
+    struct ref_sum sum;
     float factor;
 
     FSDP_TRY(check_clip(s, &clip));

@@ -105,7 +105,8 @@ static int compare_power(const struct ref_sum *sum, float p, uint64_t m,
 
 float ref_sum_root(const struct ref_sum *sum, float p)
 {
-    uint32_t below = 0, above = FSDP_F32_INFINITY;
+    uint32_t below = 0;
+    uint32_t above = FSDP_F32_INFINITY;
     uint64_t m;
     int exponent;
     int beyond;

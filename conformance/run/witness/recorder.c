@@ -363,7 +363,7 @@ static float widened(uint32_t dtype, const void *data, uint64_t i)
         return ((const uint8_t *)data)[i];
     }
     memcpy(&bits, (const char *)data + i * sizeof(bits), sizeof(bits));
-    return fsdp_is_float(dtype) ? fsdp_load(dtype, &bits, 0) : bits;
+    return fsdp_is_float(dtype) ? fsdp_load(dtype, &bits, 0) : (float)bits;
 }
 
 bool recorder_has(const struct record_rank *out, uint32_t stage, uint32_t step,

@@ -246,7 +246,7 @@ void worker_ends_take(const struct world_result *end, int32_t *status,
                                              : "",
                  end->error.message[0] ? ": " : "", end->error.message);
         for (char *p = why; *p; p++) {
-            *p = *p >= ' ' && *p < 127 ? *p : '?';
+            *p = (char)(*p >= ' ' && *p < 127 ? *p : '?');
         }
     }
 }
