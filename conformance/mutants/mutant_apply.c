@@ -320,10 +320,22 @@ static int changing_collective(void *self, struct fsdp_stream *stream,
 
 /* ---- Putting it together ----------------------------------------------- */
 
-static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
+/* What the kit does itself behind a call. */
+static void change_calls(const struct mutant *m, struct fsdp_engine *e)
 {
-    const struct fsdp_engine *by = &m->calls;
+    if (m->behind_zero) {
+        e->zero_grad = changing_zero;
+    }
+    if (m->piece) {
+        e->pieces = changing_pieces;
+    }
+    if (m->loaded) {
+        e->load = changing_load;
+    }
+}
 
+static void replace_calls(const struct fsdp_engine *by, struct fsdp_engine *e)
+{
     e->shard = by->shard ? by->shard : e->shard;
     e->at = by->at ? by->at : e->at;
     e->param = by->param ? by->param : e->param;
@@ -335,19 +347,20 @@ static void replace_calls(const struct mutant *m, struct fsdp_engine *e)
     e->clip_grad_norm =
         by->clip_grad_norm ? by->clip_grad_norm : e->clip_grad_norm;
     e->step = by->step ? by->step : e->step;
-    e->zero_grad = by->zero_grad    ? by->zero_grad
-                   : m->behind_zero ? changing_zero
-                                    : e->zero_grad;
-    e->pieces = by->pieces ? by->pieces
-                : m->piece ? changing_pieces
-                           : e->pieces;
+    e->zero_grad = by->zero_grad ? by->zero_grad : e->zero_grad;
+    e->pieces = by->pieces ? by->pieces : e->pieces;
     e->unshard_all = by->unshard_all ? by->unshard_all : e->unshard_all;
     e->reshard_all = by->reshard_all ? by->reshard_all : e->reshard_all;
     e->save_begin = by->save_begin ? by->save_begin : e->save_begin;
     e->save_wait = by->save_wait ? by->save_wait : e->save_wait;
-    e->load = by->load ? by->load : m->loaded ? changing_load : e->load;
+    e->load = by->load ? by->load : e->load;
     e->loaded_extra = by->loaded_extra ? by->loaded_extra : e->loaded_extra;
     e->destroy = by->destroy ? by->destroy : e->destroy;
+}
+
+/* The calls that only engines with certain claims have. */
+static void replace_claimed(const struct fsdp_engine *by, struct fsdp_engine *e)
+{
     e->set = by->set ? by->set : e->set;
     e->unshard = by->unshard ? by->unshard : e->unshard;
     e->reshard = by->reshard ? by->reshard : e->reshard;
@@ -431,7 +444,9 @@ void mutant_apply(const struct mutant *m, struct fsdp_env *env,
                   struct fsdp_engine *engine)
 {
     keep(m, env, engine);
-    replace_calls(m, engine);
+    change_calls(m, engine);
+    replace_calls(&m->calls, engine);
+    replace_claimed(&m->calls, engine);
     replace_device(m, mutant_device(env));
     replace_comm(m, mutant_comm(env));
     mutant_fault_apply(m, env, engine);

@@ -363,7 +363,7 @@ bool compare_gathered(const struct expect *e, const struct record *r,
     bool holds = true;
 
     if (want && dtype != FSDP_DTYPE_F32) {
-        rounded = malloc(part->n * sizeof(*rounded) + 1);
+        rounded = calloc(part->n + 1, sizeof(*rounded));
         for (uint64_t i = 0; rounded && i < part->n; i++) {
             rounded[i] = fsdp_round(dtype, want[i]);
         }
