@@ -4,7 +4,6 @@
  * exported function, that a model drives and hooks, as PyTorch's fully_shard.
  *
  * A step, as the driver of a model calls it on every rank:
- *
  *     for each microbatch
  *         set_gradient_sync(is this one reduced?)
  *         at(BEGIN, sequence)
@@ -172,8 +171,7 @@ struct fsdp_step {
 /* What `set` changes of a unit. */
 enum fsdp_knob {
     /* 1, the state after shard: the unit is reduced when its backward window
-     * closes. 0: its unsharded gradient stays, and the next one is added to
-     * it. */
+     * closes. 0: its unsharded gradient stays, and the next one adds to it. */
     FSDP_KNOB_GRADIENT_SYNC = 0,
     /* 1, the state after shard: a reduction goes over "shard", then over
      * "replicate". 0, with more than one replica: it ends with the fold over
@@ -184,8 +182,7 @@ enum fsdp_knob {
     FSDP_KNOB_ALL_REDUCE = 1,
     /* 1: the unit is resharded when its forward window ends. 0: it stays
      * unsharded, if a backward window of it follows in the sequence. The state
-     * after shard is what the options, the units and keep_root say; the knob
-     * takes their place. */
+     * after shard is what options, units and keep_root say, until it is set. */
     FSDP_KNOB_RESHARD_AFTER_FORWARD = 2,
     /* 1, the state after shard: the unit is resharded when its backward window
      * ends. 0: it stays unsharded, and the next window has nothing to gather.
@@ -197,8 +194,7 @@ enum fsdp_knob {
      * of its own and of the options', under the claim factor-controls. A
      * reduction is predivided by the factor of its own pass, whenever what it
      * sends was summed; and it is scaled behind the fold by those of the pass
-     * in which replicas meet, a partial sum, too. What was reduced before stays
-     * as it is. */
+     * in which replicas meet, a partial sum, too. Earlier reductions stay. */
     FSDP_KNOB_DIVIDE_FACTOR = 4,
     FSDP_KNOB_PREDIVIDE_FACTOR = 5,
 };
@@ -344,8 +340,7 @@ struct fsdp_engine {
      * pending: the message names the unit. Collective only if claims has
      * loss-scale; otherwise local. */
     int (*step)(struct fsdp_sharded *sharded, struct fsdp_step *step);
-    /* Drops all gradients, reduced and pending, and partial sums. Local; not
-     * between BEGIN and END. */
+    /* Drops all gradients and partial sums. Local; not in a pass. */
     int (*zero_grad)(struct fsdp_sharded *sharded);
 
     /* Visits what this rank owns, parameters ascending, then first ascending.
@@ -399,10 +394,9 @@ struct fsdp_engine {
     /* Unshards one unit ahead, at rest or in a pass: its next window has
      * nothing to gather, and at rest param lends its parameters as a window
      * would. It may return before the unit is gathered; param waits. The copy
-     * ends as one that FSDP_KNOB_RESHARD_AFTER_BACKWARD keeps. No effect if the
-     * unit is unsharded. Collective. INVALID, and nothing has changed: between
-     * unshard_all and reshard_all; a number that is no unit's, which the
-     * message has. */
+     * ends as one that FSDP_KNOB_RESHARD_AFTER_BACKWARD keeps. No effect on a
+     * unit that is unsharded. Collective. INVALID, and nothing has changed:
+     * between unshard_all and reshard_all; a wrong number, in the message. */
     int (*unshard)(struct fsdp_sharded *sharded, uint32_t unit);
     /* Reshards one unit that is unsharded outside its windows; no effect on any
      * other. Local. INVALID, and nothing has changed: in a window of the unit,
@@ -417,8 +411,7 @@ struct fsdp_engine {
      * FSDP_NOT_PERSISTED, what rank 0 had at save_begin, in its own dtype:
      * widened, or rounded once. A load gives that to every rank, rounded once
      * to the buffer dtype, and leaves those with the flag as they are. Local,
-     * any time. INVALID: a number that is no buffer's, which the message
-     * has. */
+     * any time. INVALID: a number that is no buffer's; the message has it. */
     int (*buffer)(struct fsdp_sharded *sharded, uint32_t b,
                   struct fsdp_tensor *out);
 
