@@ -17,31 +17,31 @@
 struct recorder;
 struct expect;
 
-/* Wraps env->device, env->host and env->comm in place. `engine` storage and the
- * model's are told apart: recorder_model_device is the model's own handle.
- * `out` is filled as the run goes on; recorder and out outlive the engine.
- * NOMEM. */
+/* Wraps env->device, env->host and env->comm in place. The storage of `engine`
+ * and that of the model are told apart: the model uses a handle of its own,
+ * recorder_model_device. `out` is filled as the run goes on; recorder and out
+ * outlive the engine. NOMEM. */
 int recorder_open(struct fsdp_env *env, struct record_rank *out,
                   struct recorder **recorder);
-/* From now on what is seen crosses to another process (crossing.h), and values
- * are not kept here. Borrowed. */
+/* From now on sends what it sees to another process (crossing.h), and keeps no
+ * values here. Borrowed. */
 struct crossing;
 void recorder_cross(struct recorder *r, struct crossing *crossing);
 /* From now on looks at what goes over the wire. Borrowed. */
 void recorder_watch(struct recorder *r, struct wire *wire);
-/* From now on follows who is ordered behind whom; without streams there is
- * nothing to follow. NOMEM. */
+/* From now on follows which stream is ordered behind which, to find races;
+ * without streams there is nothing to follow. NOMEM. */
 int recorder_watch_races(struct recorder *r);
-/* Events for a trace, after recorder_watch_races. NOMEM. */
+/* From now on keeps events for a trace; after recorder_watch_races. NOMEM. */
 int recorder_watch_time(struct recorder *r);
-/* Writes them; every stream is waited for. IO. */
+/* Writes the trace; waits for every stream. IO. */
 int recorder_write_trace(struct recorder *r, const struct expect *e,
                          const char *path);
-/* Of this step, when collectives are given out is noted, too. */
+/* In this step, also notes when each collective is issued. */
 void recorder_watch_flights(struct recorder *r, uint32_t step);
 /* That step has ended. */
 void recorder_end_flights(struct recorder *r);
-/* The run stands here (enum race_point); for descriptions of races. */
+/* Notes where the run stands (enum race_point), for descriptions of races. */
 void recorder_place(struct recorder *r, uint32_t step, uint32_t point,
                     uint32_t module);
 const struct fsdp_device *recorder_model_device(struct recorder *r);
@@ -52,12 +52,12 @@ int recorder_finish_compute(struct recorder *r);
 /* A part of the run ends: what was communicated since the last mark becomes a
  * sequence of the record. Returns its index, or -1: out of memory. */
 int64_t recorder_mark(struct recorder *r);
-/* NOMEM: something went by that there was no memory to follow; the record
+/* NOMEM: there was no memory to follow all that happened, so that the record
  * says too little to be judged. */
 int recorder_status(const struct recorder *r);
-/* Live bytes by kind, now. */
+/* The bytes that are live now, by kind. */
 void recorder_rest(const struct recorder *r, struct record_rest *out);
-/* Bytes that the engine has allocated, now. */
+/* The bytes that the engine has allocated now. */
 uint64_t recorder_storage(const struct recorder *r);
 /* Allocations by the engine since the last call. */
 uint64_t recorder_allocations(struct recorder *r);
@@ -70,25 +70,26 @@ struct record_hosted recorder_hosted(struct recorder *r);
 int recorder_moment(struct recorder *r, struct record_rank *out, uint32_t point,
                     uint32_t module);
 
-/* Freed blocks are not held back any more: each byte counts, and no value does.
- * What the model would compute is not, and is 0; each block has its pages all
- * the same, since it is filled. */
+/* From now on holds no freed block back: only bytes count here, and values do
+ * not. Nothing is computed for the model, whose results are 0; but each block
+ * is filled, so that its pages are resident all the same. */
 void recorder_hold_nothing(struct recorder *r);
-/* RLIMIT_DATA grows and shrinks by what the model allocates and frees. */
+/* If it `gives`, RLIMIT_DATA grows and shrinks by what the model allocates and
+ * frees. */
 void recorder_give_room(struct recorder *r, bool gives);
 
-/* From here on until recorder_watched_peak: by how many bytes what the engine
- * has live, or has allocated, grows beyond what it was here. */
+/* Measures, from this call until recorder_watched_peak, by how many bytes the
+ * engine's live or allocated memory grows beyond what it was at the start. */
 void recorder_watch_peak(struct recorder *r);
 uint64_t recorder_watched_peak(struct recorder *r);
 
-/* Whether a tensor is there already. (record_find wants them sorted, which
- * they are when all are there.) */
+/* Whether the record has a tensor already. (record_find wants tensors sorted,
+ * which they are only when all are there.) */
 bool recorder_has(const struct record_rank *out, uint32_t stage, uint32_t step,
                   uint32_t microbatch, uint32_t parameter, uint64_t first);
 /* Copies n elements of a dtype from the device and appends them, widened, as a
- * tensor; adds to it if the tensor is already there (a piece that is shown
- * twice); integers as record_digits says. INVALID: no dtype. */
+ * tensor; integers as record_digits says. If the tensor is there already, as of
+ * a piece that is shown twice, adds to it. INVALID: no dtype. */
 int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
                     uint32_t step, uint32_t microbatch, uint32_t parameter,
                     uint64_t first, uint64_t n, uint32_t dtype,
