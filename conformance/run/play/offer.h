@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * offer.h - a model that is offered to be sharded in a way that must be refused
- * (play_offer.c): what is wrong with it is one number (offer_numbers.c), ties
- * of parameters (offer_ties.c), something else that every rank is told
- * (offer_model.c), or that rank 0 is told something else (offer_disagree.c).
+ * (play_offer.c). What is wrong is one number (offer_numbers.c), ties of
+ * parameters (offer_ties.c), something else that every rank is told
+ * (offer_model.c), or that rank 0 is told something else than the others
+ * (offer_disagree.c).
  */
 #ifndef FSDP_CTS_OFFER_H
 #define FSDP_CTS_OFFER_H
@@ -27,8 +28,8 @@ struct offer {
     uint32_t extent[2];
     struct fsdp_model model;
     struct fsdp_units units;
-    uint32_t *flags; /* [n_parameters], of the model, as all that
-                      * follows up to `dtype` */
+    uint32_t *flags; /* [n_parameters], of the model, as is all that follows up
+                        to `dtype` */
     int32_t *alias;
     uint64_t (*shape)[FSDP_MAX_DIMS];
     uint32_t *n_dims, *dtype;
@@ -38,16 +39,16 @@ struct offer {
     union offer_number *of_unit; /* [n_units], 0: dtypes, factors */
     const char **buffer;         /* [n_buffers]: names */
     struct fsdp_options options;
-    const char *option;  /* NULL, or what the refusal must name */
-    const char *tied[2]; /* the same of two parameters */
-    /* The training sequence, with four points more; and those of the model,
-     * behind which it is one more. */
+    const char *option;  /* NULL, or the option that the refusal must name */
+    const char *tied[2]; /* the same for two parameters */
+    /* The training sequence, with room for four points more; and the sequences
+     * of the model, with one more behind them. */
     struct fsdp_sequence trains;
     uint32_t *point, *module;
     const struct fsdp_sequence *sequence[OFFER_MOST_SEQUENCES];
 };
 
-/* By call; NULL: it is another file's. */
+/* The change of each call that a file makes; NULL: another file makes it. */
 typedef void offer_change(struct driver *x, struct offer *o);
 extern offer_change *const offer_ties[SCRIPT_N_CALLS];
 extern offer_change *const offer_model[SCRIPT_N_CALLS];
@@ -55,10 +56,11 @@ extern offer_change *const offer_disagree[SCRIPT_N_CALLS];
 /* False: what is wrong in this call is not one number. */
 bool offer_number(const struct driver *x, uint32_t call, struct offer *o);
 
-/* offer_ties.c: the last parameter is tied to the first, and in its unit. */
+/* offer_ties.c: ties the last parameter to the first, and puts it into its
+ * unit. */
 void offer_tie_last(struct driver *x, struct offer *o);
-/* offer_model.c: the last parameter's unit is another; where there is one
- * alone, it stays. */
+/* offer_model.c: moves the last parameter to another unit; if there is only
+ * one, it stays. */
 void offer_move_to_another(struct driver *x, struct offer *o);
 
 #endif /* FSDP_CTS_OFFER_H */

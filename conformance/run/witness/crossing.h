@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crossing.h - what a rank's recorder sees crosses to another process as it
- * happens, in order (scribe.h): what has crossed is out of the engine's reach.
+ * crossing.h - sends what a rank's recorder sees to another process (scribe.h),
+ * in order and as it happens, so that the engine cannot change it afterwards.
  *
- * It crosses by a pipe, without waiting for an answer, so that a rank need not
- * stand still for each collective. When the pipe is full, the rank says so by
- * its line (rank_line.h) and waits until it is empty.
+ * It goes through a pipe and waits for no answer, so that a rank need not stand
+ * still for each collective. When the pipe is full, the rank says so by its
+ * line (rank_line.h) and waits until it is empty.
  */
 #ifndef FSDP_CTS_CROSSING_H
 #define FSDP_CTS_CROSSING_H
@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-/* What comes next in the pipe; `n` elements of it, or a length. */
+/* Says what comes next in the pipe: `n` elements of that, or a length. */
 struct crossing_head {
     uint32_t kind;
     uint32_t list; /* enum crossing_list */
@@ -22,14 +22,14 @@ struct crossing_head {
 };
 enum crossing_kind {
     CROSSING_COLLECTIVE, /* a struct record_collective */
-    CROSSING_MARK,       /* those since the last one are a sequence */
+    CROSSING_MARK,       /* collectives since the last mark are a sequence */
     CROSSING_TENSOR,     /* a struct record_tensor, and n floats */
     CROSSING_GROWN,      /* n more elements of a list */
     CROSSING_EXCHANGE,   /* n bytes of this rank, out of band */
     CROSSING_MISMATCH,   /* ranks disagreed in a call */
     CROSSING_OWN,        /* the engine brings a communicator */
-    CROSSING_CUT,        /* a list has no more than n elements any more */
-    CROSSING_END         /* a struct record_rank: what is no list of it */
+    CROSSING_CUT,        /* a list is cut to n elements */
+    CROSSING_END         /* a struct record_rank, for all but its lists */
 };
 
 /* The lists of a record that grow as the run goes on. */
@@ -48,7 +48,8 @@ enum crossing_list {
     CROSSING_LISTS,
     CROSSING_TENSORS = CROSSING_LISTS /* in CROSSING_CUT */
 };
-/* Where a list is in a record, its uint32_t length, and its elements' bytes. */
+/* Offsets in a record of a list and of its length, a uint32_t; and the bytes of
+ * an element. */
 struct crossing_row {
     size_t at, count, bytes;
 };
@@ -62,18 +63,19 @@ struct crossing {
     uint32_t sent[CROSSING_LISTS], tensors;
 };
 
-/* Bytes that a pipe always has room for, in whatever pieces they are written.
- */
+/* So many bytes always fit into the pipe, in whatever pieces they are
+ * written. */
 uint32_t crossing_room(int pipe);
-/* Each of these breaks the crossing where the other end is closed;
- * crossing_end says so. */
+/* Each of these calls sets `broken` where the other end is closed; crossing_end
+ * says so. */
 void crossing_collective(struct crossing *c, const struct record_collective *x);
 void crossing_mark(struct crossing *c);
 void crossing_exchange(struct crossing *c, uint64_t bytes);
 void crossing_mismatch(struct crossing *c);
 void crossing_own(struct crossing *c);
 void crossing_tensor(struct crossing *c, const struct record_tensor *t);
-/* What has grown since the last time, or was given up. */
+/* Sends what the lists have grown by since the last time, or by how much they
+ * were cut. */
 void crossing_lists(struct crossing *c, const struct record_rank *r);
 /* Sends the rest, and waits until the record is written. False: the other end
  * is closed. Else *error says why the record could not be written, or is OK. */

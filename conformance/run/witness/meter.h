@@ -15,7 +15,7 @@
 
 struct meter;
 
-/* A device as its user sees it, and whose it is. */
+/* A device as its user sees it; the user is the model, or the engine. */
 struct meter_handle {
     struct fsdp_device device;
     struct meter *meter;
@@ -40,9 +40,10 @@ enum {
 
 struct meter {
     const struct fsdp_device *real;
-    const struct fsdp_env *env; /* where refusals are said; NULL: nowhere */
+    const struct fsdp_env *env; /* refusals are described in env->error; NULL:
+                                   nowhere */
     struct race *race;          /* NULL: order is not followed */
-    struct trace *trace;        /* NULL: nobody wants one */
+    struct trace *trace;        /* NULL: no trace is kept */
     struct meter_handle engine, model;
     struct meter_block *block;
     uint32_t n_blocks, block_capacity;
@@ -57,16 +58,18 @@ struct meter {
     uint64_t bad_ranges;
     uint64_t allocations; /* by the engine, since last asked */
     uint64_t launches;    /* operators that it ran, since last asked */
-    /* By kind, when the engine held most since last asked; and how much. */
+    /* Live bytes by kind at the moment since the last call at which the engine
+     * held most; and how much that was. */
     uint64_t fullest[FSDP_N_KINDS], fullest_engine;
-    bool holds_nothing;   /* of what is freed; and no model computes */
-    uint32_t n_fills;     /* of blocks, where none does */
-    bool gives_room;      /* to the model, where there is a limit */
+    bool holds_nothing;   /* freed blocks are not held back, and no model
+                             computes */
+    uint32_t n_fills;     /* fills of blocks, where no model computes */
+    bool gives_room;      /* raises the limit by what the model allocates */
     bool out_of_memory;   /* a range could not be followed: no measurement */
-    struct meter *beside; /* of the other memory: the host's, or the device's;
+    struct meter *beside; /* the meter of the other memory, host or device;
                              NULL: there is none */
     bool is_host;
-    /* Of the device's: what was copied between the two by the engine. */
+    /* In the meter of the device: what the engine copied between the two. */
     struct record_hosted hosted;
 };
 
@@ -74,20 +77,20 @@ void meter_open(struct meter *m, const struct fsdp_device *real);
 /* The storage that a range lies in; NULL: none. */
 struct meter_block *meter_find_block(struct meter *m, const void *p,
                                      uint64_t bytes);
-/* Copies between the two are counted. */
+/* Connects the two meters; copies between their memories are counted. */
 void meter_beside(struct meter *device, struct meter *host);
 /* Live bytes by kind at the fullest moment since the last call; the next
  * interval begins with what is live now. */
 void meter_fullest(struct meter *m, uint64_t out[FSDP_N_KINDS]);
-/* From now on follows the order of streams, too. NOMEM. */
+/* From now on also follows the order of streams. NOMEM. */
 int meter_watch_races(struct meter *m, struct fsdp_stream *compute);
 void meter_close(struct meter *m, struct record_memory *out);
-/* The same of the host's, after that. */
+/* The same for the meter of the host, after that call. */
 void meter_close_host(struct meter *m, struct record_memory *out);
 
 /* meter_hand_on.c. Sets those functions of a handle that neither give storage
- * nor say what is live: ranges are looked at, and what is right is handed on.
- */
+ * nor say what is live: they check the ranges, and hand on to the real device
+ * what is right. */
 void meter_hand_on(struct fsdp_device *d);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * meter_refusal.h - why a device or a communicator did not do what it was
- * asked, in words: neither has a place for them. And a range that leaves its
- * allocation, which would damage the heap, is refused before it is used.
+ * meter_refusal.h - says in words why a device or a communicator did not do
+ * what it was asked, as neither has a place for that. And a range that leaves
+ * its allocation, which would damage the heap, is refused before it is used.
  */
 #ifndef FSDP_CTS_METER_REFUSAL_H
 #define FSDP_CTS_METER_REFUSAL_H
@@ -22,7 +22,8 @@ int refusal_of_copy_ranges(const struct meter *m, bool is_model, const void *to,
 int refusal_of_collective(const struct meter *m, uint32_t extent,
                           const struct fsdp_collective *c);
 
-/* The device answered INVALID: says of what, and what can be seen of why. */
+/* The device answered INVALID: says what it refused, and why, as far as that
+ * can be seen. */
 void refusal_by_device(const struct meter *m, bool is_model,
                        const struct fsdp_op *op);
 void refusal_of_copy(const struct meter *m, bool is_model, const void *to,

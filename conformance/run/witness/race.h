@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * race.h - finds accesses to the same memory that nothing orders, in the order
- * of the calls: no clock, no delay, no luck.
+ * race.h - finds accesses to the same memory that nothing orders, from the
+ * order of the calls alone: no clock, no delay, no luck.
  *
  * Each stream has a vector clock, and so has the host. What a stream is given
- * comes behind all that the host knew to be finished, and behind what `wait`
- * says; the host learns by `wait` and `sync`. What was finished when the host
- * did something of its own needs not be remembered: whatever is given later
- * comes behind it. So a device without streams costs next to nothing.
+ * comes after all that the host knew to be finished at the call, and after what
+ * `wait` says; the host learns by `wait` and `sync` what is finished. Accesses
+ * that were finished when the host made one of its own need not be remembered:
+ * whatever is given later comes after that. So a device without streams costs
+ * next to nothing.
  *
- * That collectives of one communicator happen in the order of calls orders no
- * memory: where one needs the result of another there has to be a wait.
+ * Collectives of one communicator happen in the order of their calls, but that
+ * orders no memory: where one needs the result of another there has to be a
+ * wait.
  */
 #ifndef FSDP_CTS_RACE_H
 #define FSDP_CTS_RACE_H
@@ -27,7 +29,8 @@ enum {
     RACE_HOST = RACE_STREAMS,
 };
 
-/* Where a run stands: points of fsdp/model.h, and what lies between. */
+/* Where a run stands: the points of fsdp/model.h, and these, which lie between
+ * passes. */
 enum race_point {
     RACE_AT_SHARD = FSDP_CANCEL + 1,
     RACE_AT_STEP,
@@ -38,7 +41,8 @@ enum race_point {
     RACE_N_POINTS,
 };
 
-/* What happened to memory, where it is no operator and no collective. */
+/* How memory was accessed: operators and collectives by their kinds, and the
+ * rest. */
 enum race_what {
     RACE_OPERATOR = 0, /* + enum fsdp_op_kind */
     RACE_COLLECTIVE = 128,
@@ -46,7 +50,7 @@ enum race_what {
     RACE_LIVE,
     RACE_DEAD,
     RACE_FREE,
-    RACE_RECORD, /* the recorder, for the host, reads what pieces show */
+    RACE_RECORD, /* the recorder reads for the host what `pieces` shows */
 };
 
 struct race_clock {
@@ -62,10 +66,10 @@ struct race_stream {
     struct fsdp_stream *handle;
     bool open;
     char name[RECORD_RACE_WORD_BYTES];
-    struct race_clock clock; /* of what it was given last */
+    struct race_clock clock; /* of the last thing that it was given */
     struct race_ticket *ticket;
     uint32_t n_tickets, ticket_room;
-    struct race_map read; /* by this stream */
+    struct race_map read; /* the last reads by this stream */
 };
 
 /* A collective that the model's stream has not waited for. */
@@ -75,15 +79,17 @@ struct race_pending {
 };
 
 struct race {
-    /* What is live at an address; fills kind and unit where something is. */
+    /* Looks up what is live at an address; fills kind and unit if anything
+     * is. */
     void (*look_up)(void *self, uintptr_t p, uint32_t *kind, uint32_t *unit);
     void *self;
     struct race_stream stream[RACE_STREAMS];
     uint32_t n_streams; /* slots that have been in use */
-    uint32_t compute;   /* the model's, or RACE_STREAMS */
+    uint32_t compute;   /* the model's stream, or RACE_STREAMS */
     struct race_clock host;
-    struct race_map written; /* by any stream */
-    uint32_t sweep_at;       /* ranges, in all, at which old ones are dropped */
+    struct race_map written; /* the last writes, by any stream */
+    uint32_t sweep_at;       /* with so many ranges in all, old ones are
+                                dropped */
     uint32_t step;
     uint8_t point;
     uint32_t module;
@@ -93,7 +99,8 @@ struct race {
     /* race_access.c */
     bool flights_wanted, in_flight_step;
     uint32_t flight_step, position;
-    uint64_t *tick_at; /* [n_ticks]: of compute, where positions begin */
+    uint64_t *tick_at; /* [n_ticks]: of the stream compute, where positions
+                          begin */
     uint32_t n_ticks, tick_room;
     struct race_pending *pending;
     uint32_t n_pending, pending_room;
@@ -116,10 +123,10 @@ void race_wait(struct race *r, struct fsdp_stream *later,
                struct fsdp_stream *earlier, uint64_t ticket);
 void race_sync(struct race *r, struct fsdp_stream *stream);
 
-/* Accesses; on no stream they are the host's. */
+/* Accesses; without a stream they are the host's. */
 void race_operator(struct race *r, struct fsdp_stream *stream,
                    const struct fsdp_op *op);
-/* On a communicator without streams the host's. */
+/* An access of the host's on a communicator without streams. */
 void race_collective(struct race *r, struct fsdp_stream *stream,
                      uint32_t extent, uint32_t me,
                      const struct fsdp_collective *c);
@@ -130,12 +137,12 @@ void race_value(struct race *r, struct fsdp_stream *stream, bool begins,
                 uint32_t unit, void *p, uint64_t bytes);
 /* The host takes the storage away. */
 void race_free(struct race *r, void *p, uint64_t bytes);
-/* The recorder reads; for the host, or right behind what the model's stream
- * has been given. */
+/* The recorder reads: for the host, or, if `behind_compute`, right after what
+ * the model's stream has been given. */
 void race_record(struct race *r, bool behind_compute, const void *p,
                  uint64_t bytes);
 
-/* race_access.c: of this step it is noted when collectives are given out. */
+/* race_access.c: in this step, notes when each collective is issued. */
 void race_watch_flights(struct race *r, uint32_t step);
 void race_flight_place(struct race *r, uint32_t step, uint32_t point);
 void race_flight_end(struct race *r);

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One operator, collective, copy or declaration, as far as it is remembered:
- * `tick` counts what its stream was given. */
+/* One access, by an operator, a collective, a copy or a declaration, as far as
+ * it is remembered. `tick` counts what its stream has been given. */
 struct race_access {
     uint64_t tick;
     uint16_t stream; /* index in struct race */

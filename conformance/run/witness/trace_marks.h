@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace_marks.h - the part of a trace that no stream has: where the run stood,
- * and what was live. Internal to trace*.c.
+ * trace_marks.h - the part of a trace that belongs to no stream: where the run
+ * stood, and how many bytes were live. Internal to trace*.c.
  */
 #ifndef FSDP_CTS_TRACE_MARKS_H
 #define FSDP_CTS_TRACE_MARKS_H
@@ -30,17 +30,18 @@ struct trace_mark_made {
 struct trace_marks {
     struct trace_mark_made *mark;
     uint32_t n, room;
-    uint64_t missing; /* for which there was no memory */
+    uint64_t missing; /* marks for which there was no memory */
 };
 
-/* Takes the time. */
+/* Adds a mark, with the time of the call. */
 void trace_marks_add(struct trace_marks *m, struct trace_mark_made mark);
-/* Slices of steps and passes, each kind on a track of its own; counters of
- * memory. Each event has a comma before it. */
+/* Writes slices of steps and passes, each kind on a track of its own, and
+ * counters of memory. Each event has a comma before it. */
 void trace_marks_write(const struct trace_marks *m, FILE *f, uint32_t rank);
 
-/* A track has this name, of which `what` is the suite's and goes as it is; a
- * slice of it, or a counter's value. */
+/* Names a track; adds a slice to one; adds a counter's value. A name is `what`,
+ * which is the suite's and is written as it is, and `name`, which is
+ * escaped. */
 void trace_put_track(FILE *f, uint32_t rank, uint32_t track, const char *what,
                      const char *name);
 void trace_put_slice(FILE *f, uint32_t rank, uint32_t track, const char *what,
@@ -48,7 +49,8 @@ void trace_put_slice(FILE *f, uint32_t rank, uint32_t track, const char *what,
 void trace_put_counter(FILE *f, uint32_t rank, uint64_t ns, const char *name,
                        uint64_t bytes);
 
-/* Names come from engines: nothing in them may end a string. */
+/* Escapes the text: names come from engines, and nothing in them may end a
+ * string. */
 void trace_put_text(FILE *f, const char *text);
 /* ,"name":microseconds, with what is left of them. */
 void trace_put_time(FILE *f, const char *name, uint64_t ns);

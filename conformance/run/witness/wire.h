@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire.h - what lies where in what a unit's collectives move, and what is
- * looked at there: that padding is +0, that the places of frozen parameters in
- * a gradient are, and that what is gathered first is the initial value of every
- * element, at its place.
+ * wire.h - opens the messages of a unit's collectives, knows which element lies
+ * where in them, and checks three things: padding is +0; the places of frozen
+ * parameters in a gradient are +0; and the first gather of a unit has the
+ * initial value of every element, at its place.
  *
- * An engine could pack a unit in an order of its own, unpack it in the same,
- * and no value would show it: here its messages are opened.
+ * An engine could pack a unit in an order of its own and unpack it in the same
+ * order, and no value outside of its messages would show it.
  */
 #ifndef FSDP_CTS_WIRE_H
 #define FSDP_CTS_WIRE_H
@@ -20,7 +20,7 @@ struct wire_block {
     uint64_t place, first, n;
 };
 
-/* What all shards of each unit together are made of. */
+/* What all shards of each unit together consist of. */
 struct wire_places {
     struct wire_block *block; /* of unit u: [begin[u], begin[u + 1]), places
                                * ascending */
@@ -32,32 +32,33 @@ struct wire {
     const struct fsdp_model *model;
     uint32_t n_units, shards;
     struct wire_places values;
-    struct wire_places gradients; /* by rows: of trainable parameters alone; of
-                                   * a unit without one: nothing */
-    bool *gathered;               /* [n_units]: has been looked at */
+    struct wire_places gradients; /* by rows: trainable parameters alone;
+                                     nothing for a unit without one */
+    bool *gathered;               /* [n_units]: the first gather has been
+                                     checked */
     struct wire_calls {
         uint32_t gathers, reductions;
     } * calls;          /* [n_units]: collectives of whole shards so far */
-    uint32_t *aside;    /* scratch: as many as a unit has at most of places that
-                         * are +0, of 16 bits two in one */
+    uint32_t *aside;    /* scratch, for the most places of one unit that have to
+                           be +0; two of 16 bits share one */
     uint64_t dirty;     /* elements of padding that were not +0 */
-    uint64_t frozen;    /* elements of gradients in the places of what is
-                         * frozen that were not +0 */
+    uint64_t frozen;    /* elements of gradients that were not +0 in the places
+                           of frozen parameters */
     uint64_t misplaced; /* elements that were not where they belong */
 };
 
-/* The places of a layout; model and units are borrowed. NOMEM. With `values`
- * the first gather of each unit is compared with initial values. */
+/* Computes the places of a layout; model and units are borrowed. With `values`
+ * the first gather of each unit is compared with initial values. NOMEM. */
 int wire_make(const struct fsdp_model *model, const struct fsdp_units *units,
               uint32_t layout, uint32_t shards, bool values, struct wire *out);
-/* The flags of parameters are other ones: places in gradients. NOMEM. Of what
- * was not made: no effect. */
+/* The flags of parameters have changed: computes the places in gradients anew.
+ * No effect on a wire that was not made. NOMEM. */
 int wire_change(struct wire *w, const struct fsdp_units *units,
                 uint32_t layout);
 void wire_release(struct wire *w); /* any state */
 
-/* Looks at `whole`, what all shards give or are given in `c`. A message of
- * another size is another fault. */
+/* Looks at `whole`, which is what all shards together give or are given in `c`.
+ * A message of another size is not looked at: that is another fault. */
 int wire_look(struct wire *w, const struct fsdp_device *d,
               struct fsdp_stream *stream, const struct fsdp_collective *c,
               const void *whole);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * witness.h - what the model of an isolated rank saw in each whole pass: of a
- * unit's parameters as they were lent in the forward, and of its gradients as
- * the backward left them, a number each (record_digest_add), beside how often
- * the unit was gathered and reduced by then. The process that carries
- * collectives has such numbers of what ranks have sent, so that the judge can
- * tell whether the model computed with that, and whether what it left was sent,
- * in every pass; tensors are recorded of the first steps alone.
+ * witness.h - one number (record_digest_add) for a unit's parameters as the
+ * model of an isolated rank saw them in a forward, and one for its gradients as
+ * the backward left them, in each whole pass; beside them, how often the unit
+ * had been gathered and reduced by then. The process that carries collectives
+ * has such numbers of what ranks have sent. So the judge can tell, for every
+ * pass, whether the model computed with what was sent, and whether the
+ * gradients that it left were sent; tensors are recorded of the first steps
+ * alone.
  */
 #ifndef FSDP_CTS_WITNESS_H
 #define FSDP_CTS_WITNESS_H
@@ -14,26 +15,28 @@
 #include "record/record.h"
 #include "run/witness/wire.h"
 
-/* Of a rank; all 0: nobody looks. */
+/* The witness of a rank; all 0: there is none. */
 struct witness {
-    struct wire *wire; /* NULL: nobody looks */
+    struct wire *wire; /* NULL: there is no witness */
     const struct fsdp_units *units;
-    uint32_t me; /* of the shards */
-    /* [n_parameters]: in this pass. */
+    uint32_t me; /* index of this rank's shard */
+    /* [n_parameters]: counts of this pass. */
     struct witness_parameter {
         uint32_t lent, left; /* how often */
     } * parameter;
-    /* [n_units]: of this pass so far. */
+    /* [n_units]: what this pass has shown so far. */
     struct witness_unit {
         struct record_pass seen;
         uint32_t lent, left; /* parameters */
-        bool mixed;          /* gathered anew in between, or of two dtypes */
-        bool several;        /* gradients of one parameter, or two dtypes */
+        bool mixed;          /* gathered anew between two parameters, or they
+                                have two dtypes */
+        bool several;        /* a parameter has several gradients, or they have
+                                two dtypes */
     } * unit;
 };
 
-/* Borrows all. Where ranks are isolated and pointers point into memory. NOMEM.
- */
+/* Borrows all. To be used where ranks are isolated and pointers point into
+ * memory. NOMEM. */
 int witness_make(struct wire *wire, const struct fsdp_units *units, uint32_t me,
                  struct witness *out);
 void witness_release(struct witness *w); /* any state */
@@ -41,10 +44,12 @@ void witness_release(struct witness *w); /* any state */
 void witness_forget(struct witness *w);
 
 void witness_begin(struct witness *w, uint32_t step, uint32_t microbatch);
-/* In the forward; the model's stream has been waited for. */
+/* witness_wants says whether witness_lent is to be called for p, in the
+ * forward, when the model's stream has been waited for. */
 bool witness_wants(const struct witness *w, uint32_t p);
 void witness_lent(struct witness *w, uint32_t p, const struct fsdp_tensor *t);
-/* The same when its module's backward has been computed. */
+/* The same for the gradients, when the backward of their module has been
+ * computed. */
 void witness_left(struct witness *w, uint32_t p, const struct fsdp_tensor *t);
 /* The pass was whole. NOMEM. */
 int witness_end(struct witness *w, struct record_rank *out);
