@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * adapter_claims.h - claims.json: who an adapter is, and what it can do.
+ * adapter_claims.h - claims.json: the name of an adapter's engine, its version
+ * and its claims.
  */
 #ifndef FSDP_CTS_ADAPTER_CLAIMS_H
 #define FSDP_CTS_ADAPTER_CLAIMS_H
@@ -12,7 +13,7 @@ enum {
     ADAPTER_MAX_CLAIMS = 255
 };
 
-/* As much of struct fsdp_engine as case.json wants. */
+/* The part of struct fsdp_engine that case.json wants. */
 struct adapter_claims {
     char engine[64], version[32];
     uint32_t n;
@@ -24,7 +25,7 @@ struct adapter_claims {
 int adapter_claims_read(const char *path, struct adapter_claims *out,
                         struct fsdp_error *error);
 
-/* The same of the file's bytes. */
+/* The same from the file's bytes. */
 extern const struct record_table adapter_claims_table;
 int adapter_claims_parse(const char *text, size_t bytes, const char *file,
                          struct adapter_claims *out, struct fsdp_error *error);

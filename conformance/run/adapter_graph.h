@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * adapter_graph.h - the random graph of a case, for programs of their own: how
+ * adapter_graph.h - describes the random graph of a case to other programs: how
  * it is computed, as far as modules, units and parameters do not say.
  */
 #ifndef FSDP_CTS_ADAPTER_GRAPH_H
@@ -11,8 +11,8 @@
 
 struct record_text;
 
-/* The field "graph" of case.json, with a comma before it; nothing, if the case
- * has none. */
+/* Adds the field "graph" of case.json, with a comma before it; nothing, if the
+ * case has no graph. */
 void adapter_graph_add(struct record_text *t, const struct run_case *c,
                        const struct workload_model *model);
 

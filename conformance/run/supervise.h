@@ -15,25 +15,28 @@ struct supervise_job {
     const struct run_case *cases;
     uint32_t n_cases;
     const char *records;  /* folder; exists */
-    const char *sealed;   /* no worker changes this folder; NULL: records */
-    struct seals *seals;  /* of cases that have ended; NULL: not wanted */
+    const char *sealed;   /* the folder that no worker can change */
+    struct seals *seals;  /* gets a seal of each case that has ended */
     const char *engine;   /* name or path */
     const char *mutant;   /* NULL: none */
     const char *text;     /* NULL: the built-in one */
     uint32_t world;       /* enum world_kind */
     const char *launcher; /* MPI: "mpirun -n {K}" */
-    uint32_t timeout_ms;  /* without progress of a case */
-    uint32_t n_workers;   /* at a time; MPI: one */
+    uint32_t timeout_ms;  /* time that may pass without progress of a case */
+    uint32_t n_workers;   /* workers at a time; MPI: one */
     bool trace;           /* ranks leave traces in the case's folder */
-    bool isolate;         /* ranks of the local world are (rank_limits.h) */
-    uint32_t sample;      /* ranks of which all is recorded; 0: all of them */
+    bool isolate;         /* isolates the ranks of the local world
+                             (rank_limits.h) */
+    uint32_t sample;      /* so many ranks record everything; 0: all ranks do */
     const char *wrap;     /* NULL, or a program that workers run under */
-    uint32_t debug;       /* a debugger on this rank + 1, in the first case that
-                             has it; 0: on none */
-    bool tells;           /* told.txt names functions; else what was printed */
-    bool cleared;         /* nothing of an earlier run is there */
+    uint32_t debug;       /* the rank + 1 that gets a debugger, in the first
+                             case that has such a rank; 0: none */
+    bool tells;           /* told.txt names the functions of stacks; else it has
+                             only what ranks printed */
+    bool cleared;         /* the folder has nothing of an earlier run */
     const char *title;    /* for progress; NULL: silent */
-    struct progress *part; /* of this work the job is a part; NULL: of none */
+    struct progress *part; /* the whole work that this job is a part of; NULL:
+                              there is none */
 };
 
 /* What the engine says of itself, as a worker reported it. */
@@ -41,7 +44,8 @@ struct supervise_engine {
     char name[64], version[32];
     char claims[1024]; /* separated by spaces */
     bool known;
-    double launch_seconds; /* of its workers, until their first cases */
+    double launch_seconds; /* from the start of its workers until their first
+                              cases */
 };
 
 /*
@@ -55,9 +59,9 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
 
 /*
  * Makes the unsharded runs that these cases are compared with in
- * records/baseline/, which exists: the suite always makes them itself, in the
- * local world, whatever engine, mutant and world the job names. Of the job it
- * takes the rest. As supervise.
+ * records/baseline/, which exists. The suite always makes them itself, in the
+ * local world, whatever engine, mutant and world the job names; all else is as
+ * in the job. As supervise.
  */
 int supervise_baselines(const struct supervise_job *job,
                         const struct case_list *cases,
@@ -67,14 +71,15 @@ int supervise_baselines(const struct supervise_job *job,
  * leave behind becomes the caller's, so that it can be ended. The caller has
  * no other children. */
 void supervise_catch_signals(void);
-/* Whether one of the two has come. */
+/* Whether SIGINT or SIGTERM has come. */
 bool supervise_interrupted(void);
-/* Whether what is left to say of such a run has had its time: a few seconds,
- * or until it came again. */
+/* Whether an interrupted run has had the time to say the rest: a few seconds,
+ * or until a second signal came. */
 bool supervise_hurried(void);
 
-/* Of these cases, or, if `baseline`, of their unsharded runs: no record of an
- * earlier run is left in the folder. IO; ABORTED as above: some may be. */
+/* Removes from the folder the records that an earlier run made of these cases,
+ * or, if `baseline`, of their unsharded runs. IO; ABORTED: interrupted, and
+ * some may be left. */
 int supervise_clear(const char *records, const struct run_case *cases,
                     uint32_t n, bool baseline, struct fsdp_error *error);
 

@@ -4,9 +4,9 @@
  * starts behind the case that took the last one down.
  *
  * A worker says where it stands on a descriptor of its own (worker.h), which
- * ranks do not have. What engines print comes by others, one for each rank, and
- * is shown, escaped, with the case and the rank that printed it. A worker is
- * over when its process has ended, even if other processes still hold the
+ * ranks do not have. The output of engines comes by others, one for each rank,
+ * and is shown, escaped, with the case and the rank that printed it. A worker
+ * is over when its process has ended, even if other processes still hold the
  * descriptors. (mpirun hands on no descriptor: under MPI the first process says
  * where it stands on standard output.)
  */
@@ -25,7 +25,7 @@ enum {
     SUPERVISED_PIECE = 4096 /* bytes that are read at a time */
 };
 
-/* What somebody prints: the worker itself, or rank i - 1. */
+/* The output of the worker itself, or of rank i - 1. */
 struct supervised_output {
     int fd; /* -1: closed */
     char text[256];
@@ -39,51 +39,60 @@ struct supervised {
     uint32_t started; /* where the running worker's batch began */
     bool in_case;     /* cases[next] has begun */
     pid_t pid;        /* 0: no worker */
-    int words, exit;  /* what it says; its pidfd. -1: closed */
-    char line[2048];  /* of what it says, so far */
+    int words, exit;  /* descriptor of what it says; its pidfd. -1: closed */
+    char line[2048];  /* the unfinished line of what it says */
     size_t line_n;
     struct supervised_output output[SUPERVISED_OUTPUTS];
     uint32_t n_outputs;
-    char held[SUPERVISED_PIECE]; /* read, and not taken up yet: */
+    char held[SUPERVISED_PIECE]; /* bytes that were read from an output and not
+                                    taken up yet: */
     size_t n_held;
-    struct supervised_output *held_of; /* who printed it */
+    struct supervised_output *held_of; /* the output that they are from */
     uint32_t shown;                    /* lines of this case that were shown */
-    struct told told;                  /* of this case */
+    struct told told;                  /* text beside the record of this case */
     struct timespec last;    /* when it started, or got on with its cases */
-    struct timespec stopped; /* since when it does not run; 0: it does */
-    char folder[CASE_FOLDER_BYTES];    /* its own (case_record.h) */
+    struct timespec stopped; /* since when it has been stopped; 0: it runs */
+    char folder[CASE_FOLDER_BYTES];    /* the worker's own folder
+                                          (case_record.h) */
     char batch[CASE_FOLDER_BYTES + 8]; /* file */
     bool isolated;                     /* in a namespace of its own */
-    uint32_t named;            /* rank that the launcher says was ended */
-    int named_signal;          /* by this signal; 0: it says nothing */
-    bool killed;               /* by us: it made no progress */
+    uint32_t named;            /* the rank that was ended, as the launcher
+                                  says */
+    int named_signal;          /* the signal that ended it; 0: the launcher says
+                                  nothing */
+    bool killed;               /* by the supervisor, since it made no
+                                  progress */
     int wait_status;           /* once it has ended */
-    struct fsdp_error refused; /* why it cannot go on, in its own words */
-    uint32_t n_ended, n_lost;  /* lost: with their worker, or a rank */
+    struct fsdp_error refused; /* why the worker cannot go on, in its own
+                                  words */
+    uint32_t n_ended, n_lost;  /* cases that ended; cases that were lost with
+                                  their worker or a rank */
 };
 
 /* supervise_start.c: starts a worker on what is left. IO. */
 int supervised_start(struct supervised *w, uint32_t index,
                      struct fsdp_error *error);
-/* supervise_words.c: reads what there is of what the worker says and prints.
- * Whether there was anything. */
+/* supervise_words.c: reads what the worker has said and printed. Returns
+ * whether there was anything. */
 bool supervised_read(struct supervised *w, struct supervise_engine *engine);
-/* Tells it one of WORKER_HEARD and its neighbours (worker.h). Not under MPI. */
+/* Tells the worker one of WORKER_HEARD and its neighbours (worker.h). Not under
+ * MPI. */
 void supervised_tell(const struct supervised *w, char what);
-/* Moves what there is of the record of the case that it is in, which has ended,
+/* The case that the worker is in has ended: moves its record, if there is one,
  * to where it stays. */
 void supervised_settle(struct supervised *w,
                        const struct supervise_engine *engine);
-/* Closes the descriptors that the supervisor has of it. */
+/* Closes the supervisor's descriptors for this worker. */
 void supervised_close(struct supervised *w);
-/* Whether its process has ended; then wait_status is set. */
+/* Whether the worker's process has ended; if so, sets wait_status. */
 bool supervised_has_ended(struct supervised *w);
-/* After that: accounts for the case it was in. FSDP_OK if it is worth going
- * on; INVALID if it ended before its first case. */
+/* After the worker has ended: accounts for the case that it was in. FSDP_OK if
+ * it is worth going on; INVALID if it ended before its first case. */
 int supervised_end(struct supervised *w, const struct supervise_engine *engine,
                    struct fsdp_error *error);
-/* Kills the worker if its case takes too long, whatever it says meanwhile, or
- * if it was stopped for as long as a rank may be without progress. */
+/* Kills the worker if its case takes too long, whatever the worker says
+ * meanwhile, or if it was stopped for as long as a rank may be without
+ * progress. */
 void supervised_watch(struct supervised *w);
 /* Asks the worker to end. */
 void supervised_stop(struct supervised *w);

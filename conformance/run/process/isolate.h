@@ -22,9 +22,9 @@
 
 /* Paths that exist. */
 struct isolate {
-    const char *sealed; /* folder: nothing in it can be changed there, but */
-    const char *open;   /* this one, somewhere below it */
-    const char *needed; /* engine, if it is a file; else NULL */
+    const char *sealed; /* folder in which nothing can be changed, but for */
+    const char *open;   /* this folder, somewhere below it */
+    const char *needed; /* file of the engine; NULL: the engine is no file */
 };
 
 /* Whether the kernel allows it; asked once. Never if FSDP_CTS_ISOLATION is
@@ -32,8 +32,8 @@ struct isolate {
 bool isolate_possible(const struct isolate *how);
 /* fork() into namespaces. As fork. */
 pid_t isolate_fork(void);
-/* In the child, first of all: false, and it has to end, if something that was
- * possible is not any more. */
+/* The first call in the child. False: something that was possible is so no
+ * longer, and the child has to end. */
 bool isolate_enter(const struct isolate *how);
 /* From the next exec on root lacks the rights with which it could undo this, or
  * look into the worker. Only root has them, and no engine needs them. */

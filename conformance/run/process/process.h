@@ -15,7 +15,8 @@
 struct process_view {
     uint64_t resident_bytes; /* now; 0: unknown */
     uint64_t peak_bytes;     /* since process_forget_peak; 0: unknown */
-    uint64_t child_bytes;    /* at most in a child that was waited for */
+    uint64_t child_bytes;    /* the most that a child held which was waited
+                                for */
     uint32_t channels;       /* open descriptors and files mapped shared,
                               * without those of a GPU's driver */
 };
@@ -31,14 +32,14 @@ enum process_ways {
 /* Reads /proc/self. 0, or errno: a part could not be read, and stays 0. */
 int process_look(struct process_view *out, enum process_ways ways);
 
-/* What was resident before does not count any more: opening a GPU takes more
- * for a moment than it keeps. No effect where the kernel has no such thing. */
+/* The peak begins anew: opening a GPU takes more memory for a moment than it
+ * keeps. No effect if the kernel cannot do it. */
 void process_forget_peak(void);
-/* Looks at each page of some memory, so that it is resident. */
+/* Reads each page of some memory, so that it is resident. */
 void process_touch(const void *memory, size_t bytes);
 
-/* A file that a line of /proc/self/maps maps shared, if it is such a line and
- * none of a GPU's driver. */
+/* Whether a line of /proc/self/maps is a shared mapping of a file that is no
+ * GPU driver's; and which file. */
 struct process_file {
     unsigned int major, minor;
     unsigned long long inode;
@@ -49,9 +50,9 @@ bool process_is_driver(const char *path);
 /*
  * ---- What a call may change ----
  *
- * What a library may change in the process that calls it without a word in its
- * interface: floating-point modes, signal mask and handlers, locale, limits,
- * working folder, umask, environment. Noted at one moment and compared at
+ * State of a process that a library may change without a word in its interface:
+ * floating-point modes, signal mask and handlers, locale, limits, working
+ * folder, umask, environment. It is noted at one moment and compared at
  * another.
  */
 enum {
@@ -67,37 +68,38 @@ enum process_depth {
     PROCESS_WHOLE,   /* eighty more */
 };
 
-/* What kind of it is not as it was. */
+/* Which part of the state has changed. */
 enum process_found {
     PROCESS_SAME,
     PROCESS_OTHER,
-    PROCESS_TABLES, /* what PROCESS_WHOLE alone asks for: handlers, limits */
+    PROCESS_TABLES, /* what only PROCESS_WHOLE looks for: handlers, limits */
 };
 
 struct process_state {
-    /* Of the thread; and of the process, as cheap. */
+    /* State of the thread, and of the process where that is as cheap. */
     uint64_t float_mode;  /* rounding, flush to zero, traps; no flags */
-    uint64_t float_mode2; /* of x87 */
+    uint64_t float_mode2; /* the same of the x87 */
     uint64_t masked;      /* signals */
     const void *locale;   /* of this thread */
     char locales[128];    /* of the process, as far as there is room */
     char *const *environment;
-    /* At rest. */
+    /* Looked for at rest. */
     char folder[PROCESS_STATE_FOLDER];
     uint64_t variables; /* a hash of the environment */
     uint32_t umask;
-    /* A call of the system for each entry. */
+    /* These take a call of the system for each entry. */
     uint64_t handler[PROCESS_SIGNALS]; /* a hash of each */
     struct rlimit limit[RLIM_NLIMITS];
 };
 
-/* Fills all of it. `alone`: no other rank is a thread of this process; if not,
- * only what is the thread's own is asked for. The umask is put to 0 and back:
- * no other thread may make a file meanwhile. */
+/* Fills all fields. `alone`: no other rank is a thread of this process; if not,
+ * only the thread's own state is noted. The umask is set to 0 and back: no
+ * other thread may make a file meanwhile. */
 void process_state_note(struct process_state *out, bool alone);
 
-/* Says in `text` what is not as it was in *s any more, of what `depth` asks
- * for, and notes it there: the first of what one call has changed is told. */
+/* Compares, as far as `depth` says, with *s; says the first change in `text`,
+ * and notes the new state in *s, so that a change is told once, for the call
+ * that made it. */
 enum process_found process_state_changed(struct process_state *s,
                                          enum process_depth depth, bool alone,
                                          char text[PROCESS_STATE_TEXT]);

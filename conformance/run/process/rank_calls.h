@@ -9,11 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the descriptor by which the kernel tells of each call that it is to
- * refuse, and waits for an answer; or -1. */
+/* From now on calls are refused. Returns the descriptor by which the kernel
+ * tells of each call that it is to refuse, and waits for an answer; or -1. */
 int rank_calls_refuse(void);
 
-/* What a call is called, and what it was given, for people. `kind` is its
+/* Writes the name of a call and its arguments, for people. `kind` is its
  * program's: AUDIT_ARCH of seccomp_data. */
 void rank_calls_describe(uint32_t kind, long number, const uint64_t argument[6],
                          char *text, size_t room);

@@ -22,15 +22,15 @@ struct seals {
     uint32_t n;
 };
 
-/* Seals a folder as it is now. NOMEM; IO where the machine cannot look at it
- * (its descriptors are used up, say). No engine has done that, but the record
- * cannot be vouched for: it loses its case.json, so that it is not judged, and
- * a line on stderr says why. */
+/* Seals a folder as it is now. NOMEM. IO: the machine cannot look at it (its
+ * descriptors are used up, say). No engine has done that, but nobody can vouch
+ * for the record: its case.json is removed, so that it is not judged, and a
+ * line on stderr says why. */
 int seals_add(struct seals *s, const char *folder);
-/* Looks at all of them again, when nothing of any engine runs any more. A
- * folder that has changed, and one that the machine cannot look at any more,
- * lose their case.json, and a line on stderr says which of the two it is.
- * Returns how many there are. */
+/* Looks at all sealed folders again, when no engine runs any more. If a folder
+ * has changed, or the machine can no longer look at it, its case.json is
+ * removed, and a line on stderr says which of the two it was. Returns the
+ * number of such folders. */
 uint32_t seals_check(const struct seals *s);
 void seals_release(struct seals *s);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * case_record.h - the folder that a case's record is in, and case.json, which
- * says of the case what no rank says of itself: who played it, and how each
- * rank ended. A worker writes it; for a worker or an adapter that died in a
+ * says what no rank says of itself: the engine that played the case, and how
+ * each rank ended. A worker writes it; if a worker or an adapter died in a
  * case, the process that started it does.
  */
 #ifndef FSDP_CTS_CASE_RECORD_H
@@ -11,15 +11,15 @@
 #include "record/record.h"
 #include "world/world.h"
 
-/* The folder of a case's record below `records`: its id, or for the unsharded
- * run "baseline/" and its key. Truncation is impossible: ids are bounded. */
+/* The folder of a case's record below `records`: its id, or, for the unsharded
+ * run, "baseline/" and its key. Ids are bounded, so that no path is cut. */
 enum {
     CASE_FOLDER_BYTES = 4096
 };
 void case_folder(const char *records, const struct run_case *c, bool baseline,
                  char path[CASE_FOLDER_BYTES]);
 
-/* Who played a case. Nothing of it is kept. */
+/* What played a case. Only used during the call. */
 struct case_player {
     const char *engine, *version;
     const char *const *claims; /* NULL-ended */
@@ -28,8 +28,9 @@ struct case_player {
     uint32_t n_refusals;
     const struct record_refusal *refusal;
     const struct record_weight *weight;   /* [ranks]; NULL: none was weighed */
-    const struct record_account *account; /* [ranks]; NULL: nobody counted */
-    uint32_t sample; /* ranks of which all is recorded; 0: all of them */
+    const struct record_account *account; /* [ranks]; NULL: nothing was
+                                             counted */
+    uint32_t sample; /* so many ranks record everything; 0: all ranks do */
 };
 
 /* Writes case.json: ends[c->ranks] says how ranks ended. IO, NOMEM. */
@@ -40,11 +41,12 @@ int case_record_write(const char *folder, const struct run_case *c,
 /* How a process ended in the middle of a case. */
 struct case_process_end {
     int wait_status; /* waitpid's */
-    bool timed_out;  /* ended from here, because it made no progress */
-    int signal;      /* not 0: its launcher says that it ended this rank */
+    bool timed_out;  /* ended by this process, because it made no progress */
+    int signal;      /* not 0: its launcher says that this signal ended the rank
+                        below */
     uint32_t rank;
 };
-/* The same for a case whose ranks could not say more than that. */
+/* The same for a case of which only this is known. */
 int case_record_account(const char *folder, const struct run_case *c,
                         const struct case_player *player,
                         const struct case_process_end *how,
@@ -53,48 +55,52 @@ int case_record_account(const char *folder, const struct run_case *c,
 /*
  * ---- The folder that one worker writes to ----
  *
- * It is below the folder of records, and has its batch, temporary files of its
- * engine, and the record of the case that it plays. When a case has ended, its
- * supervisor moves the record to where it stays, and where no engine is
- * (isolate.h). What else is there goes with the worker.
+ * It is below the folder of records, and holds the worker's batch, the
+ * temporary files of its engine, and the record of the case that it plays. When
+ * a case has ended, the supervisor moves the record to where it stays, and
+ * where no engine can reach it (isolate.h). The rest is removed with the
+ * worker.
  */
 #define WORKER_FOLDER ".worker-"
 
-/* IO: what cannot be done with a path, and what errno says. */
+/* Returns IO, and says what cannot be done with the path, and errno. */
 int worker_folder_fail(struct fsdp_error *error, const char *what,
                        const char *path);
 
-/* Makes it anew, with `tmp` and `baseline` in it, as a whole path. IO. */
+/* Makes the folder anew, with `tmp` and `baseline` in it; `path` is absolute.
+ * IO. */
 int worker_folder_make(const char *records, uint32_t index,
                        char path[CASE_FOLDER_BYTES], struct fsdp_error *error);
 
-/* For the next case, whose record goes to that folder in there: whatever the
- * engine has made of it in the last one, that is not there, and `tmp` is
+/* Prepares the folder for the next case, whose record goes to `record` below
+ * it. Whatever the last case's engine has left there is removed, and `tmp` is
  * empty. */
 void worker_folder_renew(const char *worker, const char *record);
 
-/* The folder of a case's record in there, with nothing in it but files. */
+/* Finds the folder of a case's record in the worker's folder, and removes all
+ * from it but files. */
 void worker_folder_clean(const char *worker, const struct run_case *c,
                          bool baseline, char path[CASE_FOLDER_BYTES]);
 
-/* Moves a case's record to the folder of records, in place of what is there. If
- * there is none: nothing. IO. `to` becomes its path. */
+/* Moves a case's record to the folder of records, in place of what is there;
+ * does nothing if there is none. `to` becomes its path. IO. */
 int worker_folder_settle(const char *worker, const char *records,
                          const struct run_case *c, bool baseline,
                          char to[CASE_FOLDER_BYTES], struct fsdp_error *error);
 
-/* ---- How the ranks of a world ended that leaves no record of its own: one
- * that saves for the case's, or one that is weighed ---- */
+/* ---- The ends of ranks in worlds that leave no record of their own: one that
+ * saves for the case's world, or one that is weighed ---- */
 
-/* Of n ranks that were to save: the case then fails where it loads, and why is
- * known here alone. Said on standard error, of the first that failed. */
+/* Says on standard error why the first of n ranks failed that were to save. The
+ * case then fails where it loads, and only here is it known why. */
 void worker_ends_tell_unsaved(uint32_t n, const struct world_result *ends);
 
-/* The status of one; and in `why`, unless it is NULL, its words, printable. */
+/* The status of one end; and in `why`, unless it is NULL, its message, made
+ * printable. */
 void worker_ends_take(const struct world_result *end, int32_t *status,
                       char *why, size_t room);
 
-/* Whether one of these did not return. */
+/* Whether one of these ranks did not return. */
 bool worker_ends_died(const struct world_result *ends, uint32_t ranks);
 
 #endif

@@ -18,16 +18,16 @@ extern const struct engine_entry engine_list[];
 /* A name with a '/' or ending in ".so" is a path. */
 bool engine_is_path(const char *name);
 
-/* Loads what the name or path says. INVALID: unknown name (the
- * message lists the known ones); IO: no such file or not loadable; MISMATCH:
- * no symbol, another ABI version, a struct that is too small, or an engine
- * that cannot even shard. A plug-in stays loaded until the process ends;
- * *out is the calling thread's. */
+/* Loads the engine of this name or path. INVALID: unknown name (the message
+ * lists the known ones); IO: no such file, or it cannot be loaded; MISMATCH: no
+ * symbol, another ABI version, a struct that is too small, or an engine that
+ * cannot even shard. A plug-in stays loaded until the process ends; *out
+ * belongs to the calling thread. */
 int engine_load(const char *name, const struct fsdp_engine **out,
                 struct fsdp_error *error);
 
-/* Whether it has all functions that training calls. UNSUPPORTED: the message
- * names the first one that is NULL. */
+/* Whether the engine has all functions that training calls. UNSUPPORTED: the
+ * message names the first one that is NULL. */
 int engine_trains(const char *name, const struct fsdp_engine *engine,
                   struct fsdp_error *error);
 

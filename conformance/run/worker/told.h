@@ -20,7 +20,7 @@
 
 enum {
     TOLD_BYTES = 32768,
-    TOLD_LINES = 100 /* that are printed in a case and kept */
+    TOLD_LINES = 100 /* so many printed lines of a case are kept */
 };
 
 struct told {
@@ -29,23 +29,24 @@ struct told {
     uint32_t lines;
 };
 
-/* FOLDER/rank-R.stack: where that rank says where it stood. */
+/* The path FOLDER/rank-R.stack: in this file the rank says where it stood. */
 enum {
     TOLD_PATH_BYTES = 4096 + 32
 };
 void told_stack_file(const char *folder, uint32_t rank,
                      char path[TOLD_PATH_BYTES]);
 
-/* `wrap`: what ranks run under, or NULL. */
+/* `wrap`: the program that ranks run under, or NULL. */
 void told_begin(struct told *t, const char *wrap);
-/* What is not printable ASCII becomes '?'. */
+/* Replaces what is not printable ASCII by '?'. */
 void told_make_plain(char *text);
-/* A line without its end, plain; rank -1: nobody knows whose it is. */
+/* Adds a line that a rank printed, without its end and made plain; rank -1: it
+ * is not known which rank printed it. */
 void told_print(struct told *t, int rank, const char *line);
-/* Writes it to FOLDER/told.txt with what ranks left there of where they stood,
- * and removes that. `names`: those of functions are looked for, but in no file
- * below `never`. Where there is nothing to say there is no file; one that
- * cannot be written is missing. */
+/* Writes the text to FOLDER/told.txt, followed by the stacks that ranks left
+ * there, which are removed. With `names` the functions of stacks are named, but
+ * for those in files below `never`. If there is nothing to say no file is made,
+ * and if it cannot be written it is missing. */
 void told_keep(struct told *t, const char *folder, uint32_t ranks, bool names,
                const char *never);
 
