@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arena.h - the memory that the ranks of one world share, be they processes
- * or threads: barriers, where each rank stands, and the places through which
+ * arena.h - the memory that the ranks of one world share, be they processes or
+ * threads: barriers, where each rank stands, and the places through which
  * collectives move data.
  *
- * There is no lock: whoever dies, dies without one. Ranks wait on futexes.
+ * There are no locks, so that a rank that dies holds none. Ranks wait on
+ * futexes.
  */
 #ifndef FSDP_CTS_ARENA_H
 #define FSDP_CTS_ARENA_H
@@ -32,7 +33,8 @@ struct arena_rank {
     _Atomic uint32_t left;    /* its body has returned */
     _Atomic uint32_t ended;   /* `status` and `error` are final */
     _Atomic uint32_t answers; /* says where it stands when it is asked */
-    _Atomic uint32_t told;    /* so many of its threads have */
+    _Atomic uint32_t told;    /* so many of its threads have said where they
+                                 stand */
     pid_t pid;                /* set before its first turn */
     int32_t status;
     struct fsdp_error error;
@@ -48,7 +50,7 @@ struct arena_place {
 struct arena {
     uint32_t n_ranks;
     uint32_t n_groups; /* of each rank */
-    size_t bytes;      /* of the mapping */
+    size_t bytes;      /* bytes of the mapping */
     bool spare;        /* there is a core for each rank */
     _Atomic int32_t aborted;
     alignas(64) _Atomic uint32_t n_ended; /* the supervisor waits on it */
@@ -73,8 +75,9 @@ static inline struct arena_rank *arena_rank(struct arena *arena, uint32_t rank)
 
 /* NULL: no memory. Shared with processes forked later on. */
 struct arena *arena_open(const struct world_job *job);
-/* The same over memory that is shared otherwise, all zero: its bytes, and the
- * arena in it. One rank makes it before any uses it. */
+/* The same in memory that is shared in another way and is all zero: how many
+ * bytes that takes, and the arena in it. One rank makes the arena before any
+ * rank uses it. */
 size_t arena_bytes(const struct world_job *job);
 struct arena *arena_make(const struct world_job *job, void *memory);
 void arena_close(struct arena *arena);
@@ -85,14 +88,15 @@ void arena_abort(struct arena *arena, int32_t status);
 
 /* Waits for the `n` members of a barrier. False: no round will complete. */
 bool arena_meet(struct arena_barrier *barrier, uint32_t n, bool spare);
-/* Waits until a word is another than `seen`, which is even, be it by its
- * lowest bit alone: then false. Who changes it wakes those who sleep. */
+/* Waits until a word differs from `seen`, which is even. False: only its lowest
+ * bit has changed, so that no further change will come. Whoever changes the
+ * word wakes those who sleep. */
 bool arena_await(_Atomic uint32_t *word, _Atomic uint32_t *sleepers,
                  uint32_t seen, bool spare);
 void arena_wake(_Atomic uint32_t *word);
 /* No further round of this barrier will complete. */
 void arena_shut(struct arena_barrier *barrier);
-/* On which this process may run; 1 if nobody knows. */
+/* The number of cores on which this process may run; 1 if it is not known. */
 uint32_t arena_cores(void);
 
 /* Runs the body as this rank, with a communicator over the arena. */
@@ -101,19 +105,19 @@ void arena_rank_run(struct arena *arena, const struct world_job *job,
 /* The last thing that a rank does. */
 void arena_rank_end(struct arena *arena, uint32_t rank);
 
-/* world_stack.c. In a rank that is a process: as world_stack_to. It waits no
- * longer once the world is aborted. */
+/* world_stack.c. As world_stack_to, in a rank that is a process. The rank no
+ * longer waits once the world is aborted. */
 void arena_stack_to(struct arena_rank *rank, const _Atomic int32_t *aborted,
                     const char *file);
-/* In its parent, before the world is aborted: ranks that do so say where they
- * stand; pid[n_ranks], 0 of those that are gone. It takes less than half a
- * second, whatever they do. */
+/* In the parent, before the world is aborted: asks the ranks that can to say
+ * where they stand; pid[n_ranks], 0 for those that are gone. It takes less than
+ * half a second, whatever they do. */
 void arena_stack_ask(struct arena *arena, const pid_t *pid);
 
 /* What a supervisor remembers between two looks. */
 struct arena_watch {
     uint64_t beats;
-    int64_t since_ms; /* when that was first seen */
+    int64_t since_ms; /* when `beats` was first seen */
 };
 
 int64_t arena_now_ms(void);
@@ -122,7 +126,7 @@ int64_t arena_idle_ms(struct arena *arena, struct arena_watch *watch);
 /* Returns when n_ended is not `seen` any more, or after some milliseconds. */
 void arena_wait_ended(struct arena *arena, uint32_t seen, int64_t ms);
 
-/* What rank `rank`, which has ended, says of itself. */
+/* Reads how rank `rank` ended, which has ended. */
 void arena_read_result(struct arena *arena, uint32_t rank,
                        struct world_result *result);
 

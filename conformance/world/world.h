@@ -40,12 +40,12 @@ struct world_rank {
     struct fsdp_comm comm;
     int (*exchange)(void *self, const void *mine, uint64_t bytes, void *all);
     void *exchange_self;
-    /* What goes wrong in `comm` is said here. The body may set env->error to
-     * it, too: what it holds at the end arrives in result[].error, even when
-     * the rank has died. (Or point it elsewhere, or to NULL.) */
+    /* Errors in `comm` are described here. The body may set env->error to it,
+     * too: what it holds at the end arrives in result[].error, even when the
+     * rank has died. (Or point it elsewhere, or to NULL.) */
     struct fsdp_error *error;
-    /* LOCAL and THREADS: the memory that ranks share. It is a process's from
-     * the first time on that it looks there. */
+    /* LOCAL and THREADS: the memory that ranks share. A page counts as a
+     * process's memory once the process has looked at it. */
     const void *shared;
     size_t shared_bytes;
 };
@@ -57,56 +57,59 @@ struct world_result {
     int32_t status;
     int32_t signal;
     uint64_t n_collectives; /* entered so far */
-    uint32_t in_collective; /* 1: was in it at the end, or when aborted */
+    uint32_t in_collective; /* 1: the rank was in it at the end, or when the
+                               world was aborted */
     uint32_t last_kind;     /* enum fsdp_collective_kind */
     uint32_t last_unit;
     struct fsdp_error error;
 };
 
 /*
- * LOCAL: where this rank stands is appended to the file, as addresses and what
- * is mapped (world_stack.c), when a fatal signal ends it, and when another rank
- * has died or none gets on. Handlers of those signals are set: an engine may
- * set its own, and is then not asked.
+ * LOCAL: appends where this rank stands to the file, as addresses and what is
+ * mapped (world_stack.c), when a fatal signal ends it, and when another rank
+ * has died or none gets on. It sets handlers of those signals: an engine may
+ * set its own, and then nothing is appended at them.
  */
 void world_stack_to(struct world_rank *rank, const char *file);
-/* In whoever runs worlds, once, before: so that handlers load nothing. */
+/* To be called once by a process that runs worlds, before it does: then
+ * handlers need not load anything. */
 void world_stack_prepare(void);
-/* Which wrong call this process makes, for what is appended; NULL: none. The
- * word is kept. */
+/* Names the wrong call that this process is making, for what is appended; NULL:
+ * none. The text is not copied. */
 void world_stack_doing(const char *word);
 
 /*
  * Runs `body` on every rank of the mesh and waits for all. result[] has an
  * element for each rank (MPI: only this rank's own is filled). A rank whose
- * body returns a failure aborts the others' collectives; so does one that
- * dies. One that returns FSDP_OK while others still wait for it in a
- * collective makes that collective FSDP_ERR_MISMATCH at once.
+ * body returns a failure aborts the others' collectives; so does one that dies.
+ * One that returns FSDP_OK while others still wait for it in a collective makes
+ * that collective FSDP_ERR_MISMATCH at once.
  *
- * After `timeout_ms` without any rank getting on in a collective or ending,
- * all collectives are aborted. Who has not ended after a while (LOCAL: at
- * most half a second without progress; THREADS: timeout_ms) is ended: LOCAL
- * kills it; THREADS says so on stderr and leaves the process by _exit(70), as
- * threads cannot be killed. MPI: each process sees only its own rank. It
- * gives a collective timeout_ms (FSDP_ERR_TIMEOUT) and, after twice that
- * without any collective, reports and _exits with 70.
+ * If for `timeout_ms` no rank gets on in a collective or ends, all collectives
+ * are aborted. A rank that has not ended after a while (LOCAL: at most half a
+ * second without progress; THREADS: timeout_ms) is ended: LOCAL kills it;
+ * THREADS says so on stderr and leaves the process by _exit(70), as threads
+ * cannot be killed. MPI: each process sees only its own rank. It gives a
+ * collective timeout_ms (FSDP_ERR_TIMEOUT) and, after twice that without any
+ * collective, reports and _exits with 70.
  *
  * LOCAL: a rank starts as a copy of the caller, with default handlers for
  * signals, and ends without running exit handlers: the body closes what it
  * opened. The caller should have one thread. A rank dies with its parent.
  *
- * Returns FSDP_OK if the world ran at all, whatever its ranks did. INVALID:
- * a world of 0 or more than WORLD_MAX_RANKS ranks, an extent of 0, more than
- * 4 dimensions, timeout_ms 0; MPI: a mesh of another size than MPI's world.
+ * Returns FSDP_OK if the world ran at all, whatever its ranks did. INVALID: a
+ * world of 0 or more than WORLD_MAX_RANKS ranks, an extent of 0, more than 4
+ * dimensions, timeout_ms 0; MPI: a mesh of another size than MPI's world.
  */
 int world_run(uint32_t kind, const struct fsdp_mesh *mesh, uint32_t timeout_ms,
               int (*body)(void *context, struct world_rank *rank),
               void *context, struct world_result *result,
               struct fsdp_error *error);
 
-/* The same in WORLD_CARRIED, and what was carried: [ranks of the mesh], zeroed.
- * COMM: the process that carries has died, and *error says so; what ranks did
- * then is no fault of theirs. NOMEM also: more ranks than it carries. */
+/* The same in WORLD_CARRIED; `carried` gets what was carried: [ranks of the
+ * mesh], zeroed. COMM: the process that carries has died, and *error says so;
+ * ranks are not to blame for what they did then. NOMEM also: more ranks than it
+ * carries. */
 struct record_carried;
 int world_run_carried(const struct fsdp_mesh *mesh, uint32_t timeout_ms,
                       int (*body)(void *context, struct world_rank *rank),
@@ -119,8 +122,8 @@ int world_run_carried(const struct fsdp_mesh *mesh, uint32_t timeout_ms,
 int world_mpi_open(uint32_t *out_rank, uint32_t *out_world,
                    struct fsdp_error *error);
 void world_mpi_close(void);
-/* Once it is open: all[rank] of every rank, in order. All ranks call it. COMM,
- * UNSUPPORTED. */
+/* Once MPI is open: gives all ranks what each has in `mine`, all[rank], in
+ * order. All ranks call it. COMM, UNSUPPORTED. */
 int world_mpi_exchange(const void *mine, uint32_t bytes, void *all,
                        struct fsdp_error *error);
 

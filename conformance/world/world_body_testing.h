@@ -17,10 +17,11 @@ int world_body_exchange(void *unused, struct world_rank *rank);
 int world_body_run(struct world_rank *rank, uint32_t kind, uint64_t n,
                    const void *in, void *out);
 
-/* Calls no collective until another rank has lost its patience. */
+/* Calls no collective until another rank has waited too long. */
 void world_body_dawdle(struct world_rank *rank);
 
-/* What went wrong first, for an assertion's message; "" if nothing did. */
+/* Describes the first failure, for an assertion's message; "" if there is
+ * none. */
 const char *world_body_verdict(const struct world_result *result, uint32_t n);
 
 #endif

@@ -17,7 +17,8 @@
 
 enum {
     WORLD_MAX_DIMS = 4,
-    WORLD_MAX_GROUPS = WORLD_MAX_DIMS + 1, /* of one rank: dims, the world */
+    WORLD_MAX_GROUPS = WORLD_MAX_DIMS + 1, /* groups of one rank: one for each
+                                              dimension, and the world */
     WORLD_PLACE_BYTES = 256 * 1024,
     WORLD_EXCHANGE_BYTES = 4096,
 };
@@ -30,7 +31,7 @@ struct world_group {
     uint32_t stride; /* from one member's rank to the next one's */
 };
 
-/* Where a rank stands; written by it, read by whoever watches it. */
+/* Where a rank stands; written by the rank, read by its supervisor. */
 struct world_progress {
     _Atomic uint64_t n_collectives;
     _Atomic uint64_t beats; /* grows with all that counts as progress */
@@ -39,8 +40,8 @@ struct world_progress {
     _Atomic uint32_t last_unit;
 };
 
-/* What all members of a group must give alike. Compared as bytes, so it has
- * no padding. `turn` counts the turns of a collective. */
+/* The values that all members of a group must give alike. They are compared as
+ * bytes, so there is no padding. `turn` counts the turns of a collective. */
 struct world_header {
     uint32_t kind;
     uint32_t dtype;
@@ -84,11 +85,12 @@ struct world_carrier {
      * and nothing else. NULL: the carrier cannot. */
     int (*fetch)(struct world_comm *comm, uint32_t group, uint32_t member,
                  uint64_t theirs, void *to, uint64_t bytes);
-    /* world_stack_to. NULL: nobody asks. */
+    /* world_stack_to. NULL: no rank is asked where it stands. */
     void (*stack_to)(struct world_comm *comm, const char *file);
 };
 
-/* What is known of a group: do all members reach each other's memory? */
+/* Whether all members of a group reach each other's memory, as far as it is
+ * known. */
 enum {
     WORLD_UNTRIED = 0,
     WORLD_STRAIGHT = 1,
@@ -103,7 +105,7 @@ struct world_comm {
     uint64_t sequence[WORLD_MAX_GROUPS];
     uint8_t straight[WORLD_MAX_GROUPS]; /* WORLD_UNTRIED, ... */
     struct world_progress *progress;
-    struct world_rank *rank; /* which this is the comm of */
+    struct world_rank *rank; /* the rank whose comm this is */
 };
 
 /* The groups of a rank. The mesh has been checked. */
@@ -116,7 +118,7 @@ void world_comm_init(struct world_comm *comm,
                      struct world_progress *progress, struct fsdp_error *error,
                      struct world_rank *out);
 
-/* Compares the members' headers, `header[i]` being that of coordinate i. */
+/* Compares the members' headers; `header[i]` is that of coordinate i. */
 int world_comm_agree(struct world_comm *comm, uint32_t group,
                      const struct world_header *const *header);
 

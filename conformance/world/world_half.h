@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_half.h - loops over numbers of 16 bits, which folds are made of. They
- * are compiled for what every processor has and for AVX2, with the same bits,
- * and one of them is taken at run time.
+ * world_half.h - loops over numbers of 16 bits, of which folds are made. They
+ * are compiled once for any processor and once for AVX2, with the same bits,
+ * and one of the two is chosen at run time.
  */
 #ifndef FSDP_CTS_WORLD_HALF_H
 #define FSDP_CTS_WORLD_HALF_H
@@ -20,10 +20,10 @@ struct world_half {
     void (*add)(const uint16_t *a, const uint16_t *b, uint64_t n, uint16_t *y);
 };
 
-/* Of BF16, F16: [0], [1]. `avx2` has NULLs where there is no such build. */
+/* [0]: BF16, [1]: F16. `avx2` has NULLs if it could not be compiled. */
 extern const struct world_half world_half_plain[2], world_half_avx2[2];
 
-/* Those of a dtype, BF16 or F16, that this processor is fastest with. */
+/* The loops for a dtype, BF16 or F16, that are fastest on this processor. */
 const struct world_half *world_half_of(uint32_t dtype);
 
 #endif

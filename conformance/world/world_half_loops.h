@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * world_half_loops.h - the loops of world_half.h. Each file that includes them
- * compiles them with its own instructions. Blocks of eight may lie anywhere:
- * what is read of one is read before any of it is written.
+ * compiles them with its own instructions. Blocks of eight may overlap: all of
+ * a block is read before any of it is written.
  */
 #ifndef FSDP_CTS_WORLD_HALF_LOOPS_H
 #define FSDP_CTS_WORLD_HALF_LOOPS_H
@@ -65,8 +65,8 @@ static inline void f16_narrow_8(const float *x, uint16_t *y)
 
 /* ---- Loops ------------------------------------------------------------- */
 
-/* Of a format whose blocks of eight are FORMAT_widen_8 and FORMAT_narrow_8 and
- * whose elements LOAD and STORE: the table of its loops is FORMAT_loops. */
+/* Makes the loops for a format whose blocks of eight are converted by
+ * FORMAT_widen_8 and FORMAT_narrow_8, and its elements by LOAD and STORE. */
 #define WORLD_HALF_LOOPS(FORMAT, LOAD, STORE)                                  \
     static void FORMAT##_widen(const uint16_t *x, uint64_t n, float *y)        \
     {                                                                          \

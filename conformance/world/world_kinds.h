@@ -17,7 +17,7 @@ struct world_job {
     void *context;
     struct world_result *result;
     struct fsdp_error *error;
-    /* Of WORLD_CARRIED; NULL: nobody asks. [n_ranks] */
+    /* [n_ranks], for WORLD_CARRIED; NULL: not wanted. */
     struct record_carried *carried;
 };
 

@@ -38,21 +38,23 @@ struct world_block {
 
 /* The block of a member. */
 struct world_block world_block(const struct world_call *call, uint32_t member);
-/* Its bytes [from, from + most), as far as it has any. */
+/* Bytes [from, from + most) of a block, as far as it has any. */
 struct world_block world_block_cut(struct world_block block, uint64_t from,
                                    uint64_t most);
 
 /* Takes a turn with so many bytes a part, and counts it. */
 int world_turn_take(struct world_call *call, uint32_t pattern, uint64_t bytes);
 
-/* Own bytes [at, at + bytes) of the whole, folded from call->part. */
+/* Folds so many bytes of each part in call->part, which belong to this rank's
+ * block. */
 void world_fold_parts(const struct world_call *call, uint64_t bytes, void *out);
 
-/* The whole collective. world_run_call chooses; all members choose alike. */
+/* Runs the whole collective, in one of the two ways: world_run_call chooses it,
+ * and all members choose alike. */
 int world_run_call(struct world_call *call);
 
-/* world_straight.c. Whether all members can do it: *yes is the same on all.
- * Takes turns the first time in a group. */
+/* world_straight.c. Whether all members can go the straight way: *yes is the
+ * same on all. Takes turns the first time in a group. */
 int world_straight_agree(struct world_call *call, bool *yes);
 int world_straight(struct world_call *call);
 
