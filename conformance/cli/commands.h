@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * commands.h - the commands; each takes what follows its name and returns an
- * exit code.
+ * commands.h - the commands; each takes the words that follow its name and
+ * returns an exit code.
  */
 #ifndef FSDP_CTS_COMMANDS_H
 #define FSDP_CTS_COMMANDS_H
@@ -29,8 +29,9 @@ int command_plan(int argc, char **argv);
 int command_count(int argc, char **argv);
 int command_worker(int argc, char **argv);
 
-/* What `verify` does with a bundle, which tools/submit/ knows: whether the
- * folder is one; and checks and judges it, after the options were parsed. */
+/* The part of `verify` that is about bundles, from tools/submit/: bundle_is
+ * says whether the folder is one; command_verify_bundle checks and judges it,
+ * after the options were parsed. */
 bool bundle_is(const char *folder);
 int command_verify_bundle(const struct arguments *a);
 

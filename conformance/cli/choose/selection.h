@@ -13,14 +13,14 @@
  * The caller releases the list. */
 int selection_make(const struct arguments *a, struct case_list *out);
 
-/* Whether these are the whole manifest, and nothing that is asked of it is left
- * out: what a verdict is of. */
+/* Whether these cases are the whole manifest, and all requirements are asked of
+ * it: a verdict is about nothing less. */
 bool selection_is_whole(const struct arguments *a,
                         const struct case_list *cases);
 
-/* Of an engine that is asked for no more than LEVEL_LAYOUT nothing needs
- * training: each case gives way to the one in which its model is sharded
- * (case_sharded), and what comes to the same stays once. */
+/* For an engine that is asked for no more than LEVEL_LAYOUT, which needs no
+ * training: replaces each case by the one that only shards its model
+ * (case_sharded), and drops repeated ones. */
 void selection_only_shards(struct case_list *list);
 
 #endif

@@ -8,13 +8,14 @@
 #include "cli/line/arguments.h"
 
 /*
- * a->script: a text, or a file that has one. The case is the one that --case
+ * a->script is a text, or a file that has one. The case is the one that --case
  * names; else the one that the script names; else the first of the manifest
- * that trains, and has the workload, strategy and ranks that are asked for (or
- * several ranks), with four microbatches. Returns 0, or EXIT_USAGE after a line
- * on stderr: the script is malformed, or not legal (with the number of the
- * action), or has what cannot be played; or a workload, a strategy or ranks are
- * asked for of a case that is named. The caller releases the list.
+ * that trains, has the workload, strategy and ranks that are asked for (or
+ * several ranks), and has four microbatches. Returns 0, or EXIT_USAGE after a
+ * line on stderr: the script is malformed, or not legal (the line says the
+ * number of the action), or has what cannot be played; or a case is named, and
+ * a workload, a strategy or ranks are asked for as well. The caller releases
+ * the list.
  */
 int selection_of_script(const struct arguments *a, struct case_list *out);
 

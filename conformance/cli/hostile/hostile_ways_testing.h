@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostile_ways_testing.h - what an engine can do to those around it.
+ * hostile_ways_testing.h - what a hostile engine does to the processes, files
+ * and engines around it.
  */
 #ifndef FSDP_CTS_HOSTILE_WAYS_TESTING_H
 #define FSDP_CTS_HOSTILE_WAYS_TESTING_H
@@ -11,7 +12,7 @@ struct hostile_way {
     long with; /* a signal, a resource, ... */
 };
 
-/* Ends with one that has no name. */
+/* The last one has no name. */
 extern const struct hostile_way hostile_ways[];
 
 void hostile_write_to_all(long with);

@@ -15,7 +15,7 @@ enum {
 }; /* values of a list */
 
 enum {
-    ARGUMENTS_TIMEOUT_MS = 20000 /* where none is given */
+    ARGUMENTS_TIMEOUT_MS = 20000 /* the timeout if none is given */
 };
 
 struct name_list { /* NULL-ended */
@@ -23,8 +23,8 @@ struct name_list { /* NULL-ended */
     uint32_t n;
 };
 bool name_list_has(const struct name_list *list, const char *name);
-/* Whether a name is, or has the form of, one of the list: `*`, `?` and `[...]`
- * stand for letters, as in a shell. */
+/* Whether a name is in the list, or matches a pattern in it: `*`, `?` and
+ * `[...]` stand for letters, as in a shell. */
 bool name_list_matches(const struct name_list *list, const char *name);
 bool name_is_pattern(const char *name);
 
@@ -35,33 +35,38 @@ struct arguments {
     const char *launcher, *text, *mutant, *adapter, *script;
     const char *records, *report, *junit, *trace, *pictures;
     const char *html, *against;
-    uint32_t level; /* requirements up to it; N_LEVELS: all */
+    uint32_t level; /* requirements up to this level; N_LEVELS: all */
     uint32_t timeout_ms, jobs;
     bool from_a_seed;             /* --first-seed was given */
     uint32_t n_seeds, first_seed; /* random cases; n_seeds 0: the manifest */
-    uint32_t drawn_by;            /* the generator of these */
+    uint32_t drawn_by;            /* the generator of the random cases */
     uint32_t shard, n_shards;     /* 1..n_shards; n_shards 0: all cases */
-    uint32_t seed;                /* of all cases; 0: as in the manifest */
-    uint32_t n_scripts;           /* drawn, from `seed` on; 0: none */
-    uint32_t script_seed;         /* of a whole run's; 0: any */
+    uint32_t seed;                /* the seed of all cases; 0: as in the
+                                     manifest */
+    uint32_t n_scripts;           /* number of scripts that are drawn, from
+                                     `seed` on; 0: none */
+    uint32_t script_seed;         /* the seed of the scripts in a whole run; 0:
+                                     any */
     const char *write, *check, *fixtures;
-    const char *from; /* a report, whose cases are meant */
-    bool cover;       /* of these, as few as have each part of the ids */
+    const char *from; /* a report, whose cases are selected */
+    bool cover;       /* of the selected cases, as few as have each part of the
+                         ids */
     bool failed, last_failed, dry_run, fail_fast;
-    const struct case_list *among; /* only these; NULL: any. Not owned */
+    const struct case_list *among; /* only these cases; NULL: any. Not owned */
     const char *about, *bundle, *explanations;
     bool partial, without_records, releases;
     bool partial_ok, strict, record_only, report_only, json, quiet, help,
         verbose;
     bool times;
-    const char *const *rest; /* what is no option */
+    const char *const *rest; /* the words that are no options */
     int n_rest;
     /* worker only */
     const char *batch;
     uint32_t words, outputs;
     bool trace_events;
     bool isolate, no_isolate, isolated;
-    /* Why a whole run does not isolate ranks: said once there were some. */
+    /* Why a whole run does not isolate its ranks; printed once some have
+     * run. */
     char not_isolated[96];
     const char *wrap;
     bool wrapped;
@@ -94,16 +99,16 @@ enum {
     TAKES_RELEASES = 2097152, /* --releases */
 };
 
-/* Returns 0; or, after a line on stderr, EXIT_USAGE, or EXIT_OUTPUT: a file
- * that is to be written cannot be. The lists' names point
- * into argv, which is changed at commas. */
+/* Returns 0; or, after a line on stderr, EXIT_USAGE, or EXIT_OUTPUT if a file
+ * that is to be written cannot be. The lists' names point into argv, in which
+ * commas are overwritten. */
 int arguments_parse(int argc, char **argv, unsigned takes,
                     struct arguments *out);
-/* out->seed becomes one that nobody knows beforehand, which is said on stderr,
- * as what to give this option. 0, or EXIT_USAGE: there is none. */
+/* Sets out->seed to a seed that cannot be known beforehand, and says it on
+ * stderr as the value to give this option. 0, or EXIT_USAGE: there is none. */
 int arguments_fresh_seed(struct arguments *out, const char *option);
-/* How cases are run, as the options say; which, with which engine and where
- * their records go is left to the caller. */
+/* How cases are run, as the options say. Which cases, by which engine, and
+ * where their records go, the caller sets. */
 struct supervise_job arguments_job(const struct arguments *a);
 /* The i-th name of all; NULL behind the last. */
 const char *arguments_mutant(uint32_t i);

@@ -15,8 +15,8 @@ enum {
     EXIT_INCOMPLETE = 2,
     EXIT_USAGE = 64,
     EXIT_BAD_DATA = 65,
-    EXIT_OUTPUT = 74,  /* something that was asked for could not be written */
-    EXIT_SKIPPED = 77, /* a selection of which nothing is claimed */
+    EXIT_OUTPUT = 74,  /* an output that was asked for could not be written */
+    EXIT_SKIPPED = 77, /* the engine claims none of the selected cases */
 };
 
 struct exit_code {

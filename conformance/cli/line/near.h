@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * near.h - "did you mean": of the names that there are the one that is nearest
- * to one that there is not.
+ * near.h - "did you mean": finds the name that is nearest to one that does not
+ * exist.
  */
 #ifndef FSDP_CTS_NEAR_H
 #define FSDP_CTS_NEAR_H
@@ -10,7 +10,7 @@
 
 struct near {
     const char *wanted; /* what was typed */
-    const char *best;   /* NULL: nothing is near; the candidate's own text */
+    const char *best;   /* the candidate's own text; NULL: nothing is near */
     size_t distance;    /* edits from one to the other */
 };
 

@@ -15,60 +15,65 @@
 
 struct option_row {
     const char *name, *value; /* value: what --help calls it; NULL: none */
-    unsigned takes;           /* bits: for whom it is; 0: for everybody */
+    unsigned takes;           /* bits: the commands that take it; 0: all
+                                 commands */
     const char *help;
     /* Reads a value into the command's struct of options; 0, or an exit code
      * after a line on stderr. */
     int (*take)(const struct option_row *row, char *value, void *options);
-    size_t at;            /* of what it sets in that struct */
-    size_t given;         /* of a bool that it sets, too; 0: of none */
-    uint64_t least, most; /* of a number */
-    /* Of a name: the i-th that there is; NULL behind the last. */
+    size_t at;            /* offset in that struct of the value */
+    size_t given;         /* offset of a bool that becomes true as well; 0:
+                             there is none */
+    uint64_t least, most; /* bounds of a number */
+    /* For names: the i-th name that exists; NULL behind the last. */
     const char *(*nth)(uint32_t i);
-    /* Of a name: said behind one that is unknown, in place of all there are.
-     * Of other values: what they must be, where bounds do not say it. */
+    /* For names: the text that follows an unknown one, in place of all that
+     * exist. For other values: what they must be, where bounds do not say
+     * it. */
     const char *right;
 };
 
 struct option_table {
     const struct option_row *row; /* the last is --help, which is -h, too */
     size_t n;
-    unsigned takes; /* rows without a bit of these are not there */
+    unsigned takes; /* rows without one of these bits are left out */
 };
 #define OPTION_TABLE(rows)                          \
     {                                               \
         (rows), sizeof(rows) / sizeof((rows)[0]), 0 \
     }
 
-/* Reads argv behind the command's name, argv[0]; *rest becomes the place of the
- * first word that is no option: words move behind options. What readers keep
- * of a value points into argv. 0, or an exit code after a line on stderr. */
+/* Reads argv behind the command's name, argv[0]. Words that are no options are
+ * moved behind the options, and *rest becomes the place of the first. What is
+ * kept of a value points into argv. 0, or an exit code after a line on
+ * stderr. */
 int options_read(const struct option_table *t, int argc, char **argv,
                  void *options, int *rest);
 void options_help(const struct option_table *t);
-/* Prints words behind `indent` columns, which are there already, and begins
+/* Prints words behind `indent` columns that were printed already, and begins
  * each further line with as many spaces. */
 void options_words(const char *text, int indent);
 
-/* Readers: of true; of a text; of a number in the row's bounds, of 32 and of
- * 64 bits; of a name, as its number, or, where the row has `most`, of that. */
+/* Functions for `take`. They set a bool to true; read a text; a number in the
+ * row's bounds, of 32 and of 64 bits; a name, as its number, or, if the row has
+ * `most`, as that. */
 int option_flag(const struct option_row *row, char *value, void *options);
 int option_text(const struct option_row *row, char *value, void *options);
 int option_number(const struct option_row *row, char *value, void *options);
 int option_number64(const struct option_row *row, char *value, void *options);
 int option_name(const struct option_row *row, char *value, void *options);
 
-/* For readers of a command's own: where the value goes; a number, which begins
- * with a digit and ends at *end; whether a text is a number in the row's
+/* For a command's own such functions: where the value goes; a number, which
+ * begins with a digit and ends at *end; whether a text is a number in the row's
  * bounds. */
 void *option_field(const struct option_row *row, void *options);
 bool option_digits(const char *text, uint64_t *out, const char **end);
 bool option_in_bounds(const struct option_row *row, const char *text,
                       uint64_t *out);
 
-/* Each is a line on stderr, and returns EXIT_USAGE: any; that a value is not
- * what it must be; that there is no such thing, what there is (NULL: the names
- * of nth), and which of the names may have been meant. */
+/* Each of these prints a line on stderr and returns EXIT_USAGE: any text; that
+ * a value is not what it must be; that there is no such thing, what there is
+ * (NULL: the names of nth), and which of the names may have been meant. */
 int option_refuse(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 int option_wrong(const struct option_row *row, const char *value);

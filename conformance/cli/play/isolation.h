@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * isolation.h - whether a run isolates its ranks, and who is told why not.
+ * isolation.h - decides whether a run isolates its ranks, and says why not.
  */
 #ifndef FSDP_CTS_ISOLATION_H
 #define FSDP_CTS_ISOLATION_H
@@ -8,14 +8,15 @@
 #include "cli/line/arguments.h"
 #include "run/supervise.h"
 
-/* Sets `isolate` where ranks can be: where it is asked for, and in a whole run,
- * as its verdict is about what ranks cannot do. Why they cannot is said at once
- * where it was asked for, and else by isolation_tell. */
+/* Sets `isolate` if ranks can be isolated and it is asked for, or the run is a
+ * whole one, whose verdict is about what ranks cannot do. If they cannot be
+ * isolated, the reason is printed at once if it was asked for, and else by
+ * isolation_tell. */
 void isolation_settle(struct arguments *a, const struct case_list *cases);
 
-/* Once something has run. */
+/* To be called once something has run. */
 void isolation_tell(const struct arguments *a);
-/* Of an engine that needs what isolated ranks are refused. */
+/* Tells of an engine that needs what isolated ranks are refused. */
 void isolation_tell_engine(const struct supervise_job *job,
                            const struct supervise_engine *said);
 

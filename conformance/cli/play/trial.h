@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trial.h - a few cases of one engine, run and judged in a folder that goes
- * with them: for searches, which want to know what fails and keep nothing.
+ * trial.h - runs and judges a few cases of one engine in a folder that is then
+ * removed: for searches, which want to know what fails and keep nothing.
  */
 #ifndef FSDP_CTS_TRIAL_H
 #define FSDP_CTS_TRIAL_H
@@ -14,12 +14,12 @@ struct trial {
     const struct text *text;
 };
 
-/* What is judged of these cases; the caller releases *out, whatever is
- * returned. As supervise and evaluate_records. */
+/* Judges these cases; the caller releases *out, whatever is returned. As
+ * supervise and evaluate_records. */
 int trial_judge(const struct trial *t, const struct case_list *cases,
                 struct judge_result *out);
 
-/* Seconds of a clock that nobody sets. */
+/* Seconds of the monotonic clock. */
 double trial_now(void);
 
 #endif

@@ -14,13 +14,13 @@ struct shrink {
     const struct text *text;
     const char *rerun; /* a command to which an id is appended */
     struct evaluate_failure failure;
-    uint32_t seconds; /* at most, about */
+    uint32_t seconds; /* about so many at most */
 };
 
 /* Prints the smallest failing case that was found, on standard output. */
 void shrink_and_show(const struct shrink *s);
 
-/* graph_show.c: tree, units, sequence and options of a random case. */
+/* graph_show.c: prints tree, units, sequence and options of a random case. */
 void graph_show(const struct run_case *c);
 
 #endif

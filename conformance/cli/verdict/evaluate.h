@@ -28,26 +28,27 @@ struct evaluate_input {
     const char *records;   /* folder */
     const char *baselines; /* the folder with `baseline`; NULL: the same */
     const struct evaluate_part
-        *others; /* where more of the run's records are */
+        *others; /* folders with more of the run's records */
     uint32_t n_others;
     const struct case_list *cases;
     const struct text *text;
     const char *const *only;   /* requirements, NULL-ended, or NULL: all */
-    const char *const *claims; /* of the engine, or NULL: as recorded */
-    const struct judge_drawn *drawn; /* beside them, or NULL */
-    /* Why the run was stopped, or NULL; and whether one that is interrupted is
-     * judged as far as it came: else it is not judged. */
+    const char *const *claims; /* claims of the engine, or NULL: as recorded */
+    const struct judge_drawn *drawn; /* drawn scripts that were played beside
+                                        the cases, or NULL */
+    /* Why the run was stopped, or NULL; and whether an interrupted run is
+     * judged as far as it came, instead of not at all. */
     const char *stopped;
     bool partly;
-    bool timed;                /* how long each requirement took */
-    struct progress *progress; /* of judging; NULL: none */
+    bool timed;                /* measure how long each requirement takes */
+    struct progress *progress; /* shows how far judging is; NULL: not shown */
 };
 
-/* The records that an input names; to be closed. NOMEM. */
+/* Opens the records that an input names; *out is to be closed. NOMEM. */
 int evaluate_open_store(const struct evaluate_input *e,
                         struct judge_store **out);
-/* Where a judge, or a page, finds records and models: these functions and their
- * contexts, and nothing else, are set. */
+/* Where a judge, or a page, finds records and models. Only these functions and
+ * their contexts are set. */
 struct judge_input evaluate_source(const struct evaluate_input *e,
                                    struct judge_store *store);
 /* Judges; the caller releases the result. NOMEM; INVALID: the table of
@@ -55,51 +56,54 @@ struct judge_input evaluate_source(const struct evaluate_input *e,
 int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
                      struct fsdp_error *error);
 
-/* Of all MUST that case c fails the first cause; false: it fails none. */
+/* The first cause for which case c fails a MUST; false: it fails none. */
 bool evaluate_failure_of(const struct judge_result *r, uint32_t c,
                          uint32_t *out);
 /* The first random case among these that fails, and how; or not found. */
 struct evaluate_failure evaluate_first_failure(const struct judge_result *r);
 
-/* What --requirement and --level leave: NULL-ended, or NULL for all. */
+/* The requirements that --requirement and --level leave: NULL-ended, or NULL
+ * for all. */
 const char *const *evaluate_only(const struct arguments *a, const char **all);
 
-/* One engine's judgement, on its way to reports and an exit code. */
+/* One engine's judgement, from which reports and an exit code are made. */
 struct evaluate_result {
     struct judge_result r;
     struct report_meta meta;
-    bool judged; /* else r is empty, and why has been said */
+    bool judged; /* if false, r is empty, and the reason has been printed */
     int code;
 };
 
-/* The exit code that a verdict comes to: of a selection that passes 0, unless
+/* The exit code for a verdict. A selection that passes has 0, unless with
  * --strict. */
 int evaluate_code(const struct judge_result *r, const struct arguments *a);
-/* Judges as the arguments say. The caller releases out->r. */
+/* Judges an engine as the arguments say. The caller releases out->r. */
 void evaluate_engine(const struct evaluate_input *e, const struct arguments *a,
                      const char *rerun, int64_t started,
                      struct evaluate_result *out);
-/* What one of several engines is judged by. */
+/* How one of several engines is judged. */
 struct evaluate_job {
     struct evaluate_input input;
     const char *rerun;
 };
-/* Of each engine, at the same time if the arguments allow more than one job;
- * the worst of their codes. The caller releases each result[i].r. */
+/* Judges each engine, several at the same time if the arguments allow more than
+ * one job; returns the worst exit code. The caller releases each
+ * result[i].r. */
 int evaluate_engines(const struct evaluate_job *jobs, uint32_t n,
                      const struct arguments *a, int64_t started,
                      struct evaluate_result *result);
-/* Writes the reports that the arguments ask for, of all that were judged.
- * False: it could not be done, which is on stderr. */
+/* Writes the reports that the arguments ask for, on all engines that were
+ * judged. False: it could not be done, which a line on stderr says. */
 bool evaluate_write(const struct arguments *a,
                     const struct evaluate_result *all, uint32_t n);
-/* The text; or, if it is to be quiet, the verdict (of so many engines). */
+/* Prints the text of a report; or, with --quiet, only the verdict (on so many
+ * engines). */
 void evaluate_print(const struct arguments *a,
                     const struct evaluate_result *one, uint32_t n);
-/* A line for each engine. */
+/* Prints a line for each engine. */
 void evaluate_print_summary(const struct evaluate_result *all, uint32_t n);
-/* A line on stderr that says what failed, unless the run was interrupted, which
- * its command says. */
+/* Prints a line on stderr that says what failed, unless the run was
+ * interrupted, which its command says. */
 void evaluate_say(const struct fsdp_error *error, int status);
 /* The worse of two exit codes. */
 int evaluate_worse(int a, int b);

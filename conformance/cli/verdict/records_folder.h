@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * records_folder.h - the folder that the records of a run go to: made, cleaned,
- * removed; and where in it those of each engine are. Of one engine they are in
- * the folder itself, of several in a folder each below it. The unsharded runs
- * are in its `baseline` in any case.
+ * records_folder.h - the folder for the records of a run: makes it, cleans it,
+ * removes it, and knows where in it each engine's records are. With one engine
+ * they are in the folder itself, with several each has a folder below it. The
+ * unsharded runs are in its `baseline` in any case.
  */
 #ifndef FSDP_CTS_RECORDS_FOLDER_H
 #define FSDP_CTS_RECORDS_FOLDER_H
@@ -17,13 +17,14 @@ struct folder {
     int lock;
 };
 
-/* wanted = NULL: a temporary one. Else made if missing, with `baseline` in
- * it, and refused (INVALID) while another run has it open. IO: says which
- * path and why. */
+/* wanted = NULL: opens a temporary folder. Else makes the folder if it is
+ * missing, with `baseline` in it, and refuses it (INVALID) while another run
+ * has it open. IO: says which path and why. */
 int folder_open(const char *wanted, struct folder *out,
                 struct fsdp_error *error);
-/* A temporary one, for records of these cases of so many engines: in TMPDIR; if
- * that is not set, in memory, if they find room there; else in /tmp. */
+/* Opens a temporary folder for records of these cases by so many engines: in
+ * TMPDIR; if that is not set, in memory, if they find room there; else in
+ * /tmp. */
 int folder_open_temporary(const struct case_list *cases, uint32_t n_engines,
                           struct folder *out, struct fsdp_error *error);
 /* Removes what a run that was killed left: half-written files (*.partial) and
@@ -38,7 +39,7 @@ enum {
 
 struct engine_folder {
     const char *engine; /* name or path; NULL: only its records are known */
-    char name[ENGINE_NAME_BYTES]; /* "ref"; of a path the file's */
+    char name[ENGINE_NAME_BYTES]; /* "ref"; for a path, the name of the file */
     char records[ENGINE_FOLDER_BYTES];
 };
 
@@ -47,14 +48,15 @@ struct engine_folders {
     struct engine_folder of[ARGUMENTS_MAX];
 };
 
-/* The folders of these engines below `records`, which exists; made if they are
- * missing. Returns 0, or EXIT_USAGE after a line on stderr: two engines of one
- * name, or records in it of one engine where there are several now. */
+/* Finds the folders of these engines below `records`, which exists, and makes
+ * those that are missing. Returns 0, or EXIT_USAGE after a line on stderr: two
+ * engines have one name, or the folder has records of one engine and there are
+ * several now. */
 int engine_folders_make(const struct name_list *engines, const char *records,
                         struct engine_folders *out);
 
-/* What is found below `records`: one folder, itself, or one for each engine,
- * by name. IO. */
+/* Finds the folders of engines in `records`: one folder, itself, or one for
+ * each engine, by name. IO. */
 int engine_folders_find(const char *records, struct engine_folders *out);
 /* Whether there was any case in what was found. */
 bool engine_folders_any(const struct engine_folders *found);

@@ -8,11 +8,12 @@
 #include "cli/verdict/evaluate.h"
 #include "judge/report/report_read.h"
 
-/* Writes a->html and a->pictures, where they are given, of these engines'
- * reports: with what is in a->records, and compared with the report a->against,
- * if those are given. An exit code, after a line on stderr where it is not 0:
- * INCOMPLETE, it could not be written; BAD_DATA, there are no records, or is no
- * earlier report, of some engine. */
+/* Writes a->html and a->pictures, where they are given, from these engines'
+ * reports, with the records in a->records, and compared with the report
+ * a->against, if those are given. Returns an exit code, after a line on stderr
+ * if it is not 0: OUTPUT: a file could not be written; INCOMPLETE: no memory,
+ * or it could not be made otherwise; BAD_DATA: there are no records, or there
+ * is no earlier report, of some engine. */
 int report_page_write(const struct arguments *a,
                       const struct evaluate_result *of, uint32_t n);
 

@@ -9,9 +9,10 @@
 
 #include "cli/verdict/evaluate.h"
 
-/* Reads the records of e; prints nothing if no case is that model, or not all
- * was found right, and of a selection, as r says, only if it was asked for. It
- * stands in front of the report, whose last line is the verdict. */
+/* Reads the records of e. Prints nothing if no case is that model, or if not
+ * all was found right; for a selection, as r says, it prints only if it was
+ * asked for. The table stands in front of the report, whose last line is the
+ * verdict. */
 void textbook_print(const struct evaluate_input *e,
                     const struct judge_result *r, bool asked);
 
