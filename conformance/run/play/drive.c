@@ -75,9 +75,9 @@ static void make_env(struct driver *x, struct world_rank *rank)
     x->shared_bytes = rank->shared_bytes;
 }
 
-/* The engine's own device and communicator, or the suite's device; with it the
- * host, which is a second one; and the model's stream. `lender` lends devices
- * to an engine that has none. */
+/* Opens the engine's own device and communicator, or the suite's device; beside
+ * it the host, as a second device; and the model's stream. `lender` lends
+ * devices to an engine that has none. */
 static int open_engine(struct driver *x, struct fsdp_env *lender)
 {
     const bool records = x->d->purpose == DRIVE_TO_RECORD;
@@ -126,7 +126,8 @@ static void close_engine(struct driver *x, struct fsdp_env *lender)
 
 void drive_place(struct driver *x, uint32_t point, uint32_t index)
 {
-    if (point != RACE_AT_DESTROY) { /* which ends no run */
+    if (point != RACE_AT_DESTROY) { /* a run has ended before that, and its
+                                       place is kept */
         x->point = point;
         x->index = index;
     }
@@ -134,8 +135,8 @@ void drive_place(struct driver *x, uint32_t point, uint32_t index)
     recorder_place(x->recorder, x->step, point, index);
 }
 
-/* Values are looked at where tensors are: what is too large for those is too
- * large to be made again here. */
+/* The wire compares values only if tensors are recorded: a model that is too
+ * large for that is too large to be made again here. */
 static int watch_wire(struct driver *x)
 {
     const struct run_case *c = x->d->c;
@@ -158,7 +159,7 @@ static int watch_wire(struct driver *x)
     return status;
 }
 
-/* For people: a trace that could not be written fails nothing. */
+/* A trace is for people: that it could not be written is no failure. */
 static void write_trace(struct driver *x)
 {
     char path[4096];
@@ -176,7 +177,7 @@ static void write_trace(struct driver *x)
     expect_release(&e);
 }
 
-/* Races and flights, and for a trace the time; nothing where nothing is
+/* Watches races and flights, and times for a trace; nothing if nothing is
  * recorded. */
 static int watch_streams(struct driver *x)
 {
@@ -192,7 +193,7 @@ static int watch_streams(struct driver *x)
     return x->d->trace ? recorder_watch_time(x->recorder) : FSDP_OK;
 }
 
-/* Plays the case between recorder and mutant; others learn of a failure at
+/* Plays the case between recorder and mutant; other ranks learn of a failure at
  * once. */
 static int play_recorded(struct driver *x)
 {
@@ -236,8 +237,8 @@ static int play_recorded(struct driver *x)
     return status;
 }
 
-/* All streams have ended. What a communicator said comes first: what others
- * say followed from it. */
+/* All streams have ended. The error of a communicator comes first: the others
+ * followed from it. */
 static void settle_error(struct driver *x, struct world_rank *rank, int status)
 {
     if (rank->error->status == FSDP_OK) {
@@ -258,7 +259,7 @@ static void release_rooms(struct driver *x)
     free(x->lent_buffer);
 }
 
-/* What the driver keeps of each parameter, and of each buffer. */
+/* Allocates what the driver keeps for each parameter and buffer. */
 static int make_rooms(struct driver *x)
 {
     const size_t n = x->model->n_parameters + (size_t)1;
@@ -300,7 +301,8 @@ static int with_engine(struct driver *x)
     if (status == FSDP_OK) {
         status = play_recorded(x);
     }
-    x->env.device = device; /* not the recorder's or the mutant's */
+    x->env.device = device; /* the device itself, not the recorder's or the
+                               mutant's */
     x->env.host = host;
     x->env.comm = comm;
     close_engine(x, &lender);
@@ -311,8 +313,8 @@ static int with_engine(struct driver *x)
     return status;
 }
 
-/* What a rank returns: its status, or, whatever that was, that its record could
- * not be written; then *why says so (drive_is_unwritten). */
+/* Returns the rank's status; or, whatever that was, that its record could not
+ * be written, and then *why says so (drive_is_unwritten). */
 static int write_record(const struct drive *d, uint32_t rank, int status,
                         struct fsdp_error *why, double seconds,
                         struct record_rank *out)
@@ -332,7 +334,7 @@ static int write_record(const struct drive *d, uint32_t rank, int status,
             *why = error;
             return error.status;
         }
-        return status; /* what nobody has heard is not there */
+        return status; /* if the other end is gone, so is the record */
     }
     record_leave_out(out);
     record_sort(out);
@@ -408,7 +410,7 @@ int drive_unloaded(const struct drive *d, struct world_rank *rank,
     return status;
 }
 
-/* All ranks, one after the other. */
+/* Plays all ranks, one after the other. */
 int drive_serial(void *context, struct world_rank *rank)
 {
     const struct drive *d = context;
@@ -430,7 +432,8 @@ int drive_serial(void *context, struct world_rank *rank)
     }
     returned = status;
     for (uint32_t r = 0; all && r < d->c->ranks; r++) {
-        if (returned == status) { /* else there is no room for others, too */
+        if (returned == status) { /* if one could not be written, no other
+                                     can */
             returned =
                 write_record(d, r, status, rank->error, now() - began, &all[r]);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drive_process.c - what the process of a rank shows while its case is played:
+ * drive_process.c - looks at the process of a rank while its case is played:
  * how far its memory grew, which ways to others it opened, and the processes
  * that the engine started.
  */
@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What was resident before does not count any more. A rank with limits asks for
- * it: what it could do by itself, its engine could at the peak. */
+/* Begins the peak anew. A rank with limits asks another process for that: if it
+ * could do so itself, its engine could, too, at the peak. */
 static void forget_peak(struct driver *x)
 {
     if (x->d->limited) {
@@ -23,7 +23,8 @@ static void forget_peak(struct driver *x)
     }
 }
 
-/* What could not be looked at is not recorded: that is nobody's fault here. */
+/* IO: the process could not be looked at. It is not recorded then, which is no
+ * fault of the engine. */
 static int look_at_process(struct driver *x, struct process_view *out)
 {
     int why = x->d->look_at_process
@@ -45,11 +46,11 @@ static int look_at_process(struct driver *x, struct process_view *out)
 int drive_process_begin(struct driver *x, struct process_view *before)
 {
     if (x->d->look_at_process) {
-        orphans_adopt(); /* processes that the engine leaves are its own */
+        orphans_adopt(); /* this process adopts what the engine leaves */
     }
     if (x->d->look_at_process && strcmp(x->d->c->size, "large") == 0) {
-        /* Else what others send it here would be its growth: with 64 ranks
-         * more than 5 MB. */
+        /* Else this memory, into which other ranks write, would count as
+         * growth: with 64 ranks more than 5 MB. */
         process_touch(x->shared, x->shared_bytes);
     }
     forget_peak(x);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drive_told.c - what the driver tells and is told beside the calls of a case:
- * what ranks exchange out of band, what the engine is told of the model, what
- * lies below the recorder. And why a run ended, where the engine did not say
- * so, or did not say where.
+ * drive_told.c - what the driver tells the engine, and is told, beside the
+ * calls of a case: what ranks exchange out of band, the model as the engine
+ * sees it, and what lies below the recorder. And why a run ended, where the
+ * engine did not say so, or did not say where.
  */
 #include "run/play/drive.h"
 #include "run/witness/crossing.h"
@@ -16,7 +16,7 @@
 
 /* ---- Out of band --------------------------------------------------------- */
 
-/* It is no collective, and none is due in a step. */
+/* An exchange is no collective, and a step needs none. */
 static int count_exchange(void *self, const void *mine, uint64_t bytes,
                           void *all)
 {
@@ -79,7 +79,8 @@ static bool begins_empty(const struct driver *x, uint32_t p)
            (x->model->parameter_flags[p] & FSDP_FROZEN) != 0;
 }
 
-/* The model's own, and if that is INVALID, what was asked of it. */
+/* Calls the model's own `initial`; if it is INVALID, says what was asked
+ * for. */
 static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out)
 {
@@ -87,7 +88,7 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
     const struct fsdp_model *model = x->model;
     struct fsdp_error *e = x->env.error;
     int status = p < model->n_parameters && x->ignored[p]
-                     ? FSDP_ERR_INVALID /* it is nobody's to ask for */
+                     ? FSDP_ERR_INVALID /* the engine must not ask for it */
                      : model->initial(model->context, p, first, n, out);
 
     for (uint64_t i = 0; status == FSDP_OK && begins_empty(x, p) && i < n;
@@ -117,8 +118,8 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
     return status;
 }
 
-/* What is persisted begins with other values in a life that begins with a load:
- * what is not loaded has the wrong bits. */
+/* Persisted buffers begin with other values in a life that begins with a load,
+ * so that one which is not loaded has the wrong bits. */
 static int initial_buffer(void *context, uint32_t b, uint64_t first, uint64_t n,
                           void *out)
 {
@@ -133,7 +134,7 @@ static int initial_buffer(void *context, uint32_t b, uint64_t first, uint64_t n,
     return status;
 }
 
-/* Who plays all ranks has what any of them has. */
+/* Whether this rank has initial values; a serial run always has. */
 static bool has_values(const struct driver *x)
 {
     const struct script *s = x->d->script;

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* What is freed goes back to the system, and nothing is kept in reserve, so
- * that the pages of a process are what it has allocated. */
+/* Freed memory goes back to the system and nothing is kept in reserve, so that
+ * the pages of a process are what it has allocated. */
 void drive_allocate_tightly(void)
 {
     (void)mallopt(M_ARENA_MAX, 1);
@@ -23,7 +23,7 @@ void drive_allocate_tightly(void)
     (void)mallopt(M_TOP_PAD, 0);
 }
 
-/* Of writable private memory, resident or not. 0: unknown. */
+/* Bytes of writable private memory, resident or not. 0: unknown. */
 static uint64_t data_bytes(void)
 {
     FILE *f = fopen("/proc/self/status", "re");

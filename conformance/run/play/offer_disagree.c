@@ -16,8 +16,8 @@ static void another_fold(struct driver *x, struct offer *o)
     }
 }
 
-/* With one unit less it would be refused by the rank alone, which meets no
- * other then. */
+/* Whether as many units are ahead or in flight as there are: with one unit less
+ * the rank would refuse by itself, without meeting another rank. */
 static bool reaches_all_units(const struct driver *x, const struct offer *o)
 {
     const uint32_t n = x->units->n_units;
@@ -27,8 +27,8 @@ static bool reaches_all_units(const struct driver *x, const struct offer *o)
            o->options.reduces_in_flight >= n;
 }
 
-/* Rank 0 wraps its last two units as one; where there is one alone, or as many
- * are reached ahead, its fold is another. */
+/* Rank 0 wraps its last two units as one; if there is only one unit, or all are
+ * reached ahead, rank 0 has another fold instead. */
 static void another_wrap(struct driver *x, struct offer *o)
 {
     if (x->units->n_units < 2 || reaches_all_units(x, o)) {
@@ -53,8 +53,8 @@ static void another_wrap(struct driver *x, struct offer *o)
     }
 }
 
-/* What is one with the last parameter: where ranks are to disagree, none of
- * them is to be wrong by itself. */
+/* Whether p is a name of the last parameter. All its names are changed alike,
+ * so that the ranks disagree and none is wrong by itself. */
 static bool is_last(const struct driver *x, uint32_t p)
 {
     const struct fsdp_model *m = x->model;
@@ -78,7 +78,7 @@ static void another_tie(struct driver *x, struct offer *o)
     }
 }
 
-/* On rank 0 alone. */
+/* Gives the last parameter another unit, on rank 0 alone. */
 static void another_parameter_unit(struct driver *x, struct offer *o)
 {
     if (x->env.rank == 0) {
@@ -96,7 +96,7 @@ static void another_ignored(struct driver *x, struct offer *o)
     }
 }
 
-/* The last unit's divide factor on rank 0 is none that another has. */
+/* Gives the last unit a divide factor on rank 0 that no other rank has. */
 static void another_factor(struct driver *x, struct offer *o)
 {
     const float *of = x->units->divide_factor;
@@ -106,12 +106,13 @@ static void another_factor(struct driver *x, struct offer *o)
         for (uint32_t u = 0; of && u < n; u++) {
             o->of_unit[u].f = of[u];
         }
-        o->of_unit[n - 1].f += 0.625f; /* no world, no option is that */
+        o->of_unit[n - 1].f += 0.625f; /* no size of a world and no option is
+                                          such a factor */
         o->units.divide_factor = &o->of_unit->f;
     }
 }
 
-/* A number of a unit's own is another on rank 0. */
+/* Changes the last unit's own number on rank 0. */
 static const uint32_t *another_of(const struct driver *x, struct offer *o,
                                   const uint32_t *of, uint32_t unit,
                                   uint32_t other)
@@ -132,8 +133,8 @@ static const uint32_t *another_own(const struct driver *x, struct offer *o,
     return another_of(x, o, of, x->units->n_units - 1, last);
 }
 
-/* What the unit says, or the options, or what is there without both, is one of
- * 16 bits, and then float32 on rank 0; or the other way. */
+/* The dtype is the unit's, else the option's, else the usual one. If it is
+ * float32 the other is bfloat16; if not, float32. */
 static uint32_t other_dtype(const uint32_t *of, uint32_t unit, uint32_t option,
                             uint32_t usual)
 {
@@ -150,7 +151,8 @@ static uint32_t other_dtype_of_last(const struct driver *x, const uint32_t *of,
     return other_dtype(of, x->units->n_units - 1, option, FSDP_DTYPE_F32);
 }
 
-/* It is gathered in float32, and not as the options say; or the other way. */
+/* The last unit is gathered in float32 on rank 0, or in bfloat16 if float32 is
+ * what it had. */
 static void another_dtype(struct driver *x, struct offer *o)
 {
     const uint32_t *const of = x->units->param_dtype;
@@ -159,7 +161,8 @@ static void another_dtype(struct driver *x, struct offer *o)
         x, o, of, other_dtype_of_last(x, of, x->options.param_dtype));
 }
 
-/* It is sent so, and summed as it is sent: other sums are another claim. */
+/* The last unit's gradients are sent in another dtype on rank 0, and summed in
+ * that as well: other sums would be another claim. */
 static void another_reduce_dtype(struct driver *x, struct offer *o)
 {
     const uint32_t *const of = x->units->reduce_dtype;
@@ -187,8 +190,8 @@ static void another_accumulate_dtype(struct driver *x, struct offer *o)
         x, o, of, other_dtype_of_last(x, of, x->options.accumulate_dtype));
 }
 
-/* What it is lent as is another on rank 0, of the last one that is no integer
- * and has a unit. Where there is none, its fold is another. */
+/* On rank 0 the last buffer that is no integer and has a unit is lent in
+ * another dtype. If there is none, rank 0 has another fold. */
 static void another_buffer_dtype(struct driver *x, struct offer *o)
 {
     const struct fsdp_model *const m = x->model;
@@ -208,7 +211,7 @@ static void another_buffer_dtype(struct driver *x, struct offer *o)
     another_fold(x, o);
 }
 
-/* It rests on the device, or all of it on the host. */
+/* On rank 0 the last unit rests on the device, or else wholly on the host. */
 static void another_place(struct driver *x, struct offer *o)
 {
     const uint32_t n = x->units->n_units;
@@ -218,8 +221,8 @@ static void another_place(struct driver *x, struct offer *o)
     o->units.offload = another_own(x, o, x->units->offload, rests ? 2 : 1);
 }
 
-/* Its gradients and states rest where those of the other ranks do not, and its
- * shards where theirs do. */
+/* On rank 0 its gradients and states rest elsewhere than on the other ranks,
+ * and its shards in the same place. */
 static void another_kind(struct driver *x, struct offer *o)
 {
     const uint32_t all = FSDP_OFFLOAD_OPTIMIZER | FSDP_OFFLOAD_PARAMS;
@@ -236,8 +239,9 @@ static void another_kind(struct driver *x, struct offer *o)
                     FSDP_OFFLOAD_OWN | (rests ^ FSDP_OFFLOAD_OPTIMIZER));
 }
 
-/* It stays unsharded behind its forward, or does not; where the root is kept,
- * and is the only one, that says nothing, and the fold is another. */
+/* On rank 0 the last unit stays unsharded behind its forward, or no longer
+ * does. That says nothing for a root that is kept; then rank 0 has another
+ * fold. */
 static void another_reshard(struct driver *x, struct offer *o)
 {
     const uint32_t n = x->units->n_units;
@@ -254,8 +258,8 @@ static void another_reshard(struct driver *x, struct offer *o)
     }
 }
 
-/* The last buffer has another name on rank 0. Where there is none, its fold is
- * another. */
+/* The last buffer has another name on rank 0. If there is none, rank 0 has
+ * another fold. */
 static void another_buffer(struct driver *x, struct offer *o)
 {
     if (o->model.n_buffers == 0) {
@@ -266,7 +270,7 @@ static void another_buffer(struct driver *x, struct offer *o)
     }
 }
 
-/* Who plays all ranks has them in any case. */
+/* Gives the rank initial values, or none; a serial run has them in any case. */
 static void give_values(struct driver *x, struct offer *o, bool has)
 {
     o->model.initial = has || x->serial ? x->model->initial : NULL;
@@ -283,7 +287,8 @@ static void values_of_last(struct driver *x, struct offer *o)
     o->option = "initial";
 }
 
-/* All but the last rank have initial values; of two ranks the second one. */
+/* All but the last rank have initial values; of two ranks only the second
+ * one. */
 static void another_values(struct driver *x, struct offer *o)
 {
     if (x->env.world == 2) {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The last parameter only. */
+/* Freezes the last parameter only. */
 static void unclaimed_frozen(struct driver *x, struct offer *o)
 {
     o->flags[x->model->n_parameters - 1] |= FSDP_FROZEN;
@@ -23,7 +23,7 @@ static int no_initial_buffer(void *context, uint32_t b, uint64_t first,
     return FSDP_OK;
 }
 
-/* The model has one, of one element. */
+/* Gives the model one buffer, of one element. */
 static void unclaimed_buffers(struct driver *x, struct offer *o)
 {
     static const char *const name[] = {"offered"};
@@ -66,14 +66,14 @@ static void shards_do_not_divide(struct driver *x, struct offer *o)
     o->extent[1]++;
 }
 
-/* The last parameter's unit is another, or none. */
+/* Moves the last parameter to another unit, or to none. */
 static void offer_move_last(struct driver *x, struct offer *o, uint32_t unit)
 {
     o->unit_of[x->model->n_parameters - 1] = unit;
     o->units.unit_of_parameter = o->unit_of;
 }
 
-/* Where there is one alone, it stays. */
+/* If there is only one unit, it stays in that. */
 void offer_move_to_another(struct driver *x, struct offer *o)
 {
     const uint32_t last = x->model->n_parameters - 1;
@@ -89,13 +89,14 @@ static void unclaimed_ignored(struct driver *x, struct offer *o)
 static void parameter_unit_out_of_range(struct driver *x, struct offer *o)
 {
     offer_move_last(x, o, x->units->n_units + 7);
-    /* Who claims none refuses any, whatever its number is. */
+    /* An engine without the claim refuses any such unit, whatever its number
+     * is. */
     if (engine_claims(&x->engine, "parameter-units")) {
         o->option = x->model->parameter_name[x->model->n_parameters - 1];
     }
 }
 
-/* Of what is stored once, one name is in a unit and the other is not. */
+/* One name of a tied parameter is in a unit and the other is not. */
 static void tied_to_ignored(struct driver *x, struct offer *o)
 {
     offer_tie_last(x, o);
@@ -105,9 +106,9 @@ static void tied_to_ignored(struct driver *x, struct offer *o)
     offer_move_last(x, o, FSDP_NO_UNIT);
 }
 
-/* In a sequence more, which begins as the training one does, the module of the
- * last parameter has another forward and another backward behind that: its unit
- * has two backward windows. */
+/* Adds a sequence which begins as the training one does, and in which the
+ * module of the last parameter then has another forward and another backward:
+ * its unit has two backward windows. */
 static void two_windows(struct driver *x, struct offer *o)
 {
     static const uint32_t more[] = {FSDP_PRE_FORWARD, FSDP_POST_FORWARD,

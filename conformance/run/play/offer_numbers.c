@@ -8,12 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-/* As many as there are units, and one more. */
+/* Stands for the number of units, and one more. */
 #define BEYOND UINT32_MAX
 
-/* What is given in place of what the case says. */
+/* The numbers that are given in place of those of the case. */
 static const struct wrong_number {
-    size_t option; /* its place in struct fsdp_options; 0: of a unit */
+    size_t option; /* its place in struct fsdp_options; 0: it is a number of a
+                      unit */
     size_t unit;   /* the place of an array in struct fsdp_units */
     union {
         uint32_t u;
@@ -54,10 +55,10 @@ static const struct wrong_number {
     [SCRIPT_CALL_UNCLAIMED_OFFLOAD_OF_UNIT] = {UNIT(offload),
                                                .u = FSDP_OFFLOAD_ALL},
     [SCRIPT_CALL_UNKNOWN_OFFLOAD] = {OPTION(offload), .u = 1u << 9},
-    /* Not its own, and no other number that a unit may say. */
+    /* Without the bit for "its own", no other bit may be set. */
     [SCRIPT_CALL_UNKNOWN_OFFLOAD_OF_UNIT] = {UNIT(offload),
                                              .u = FSDP_OFFLOAD_PARAMS},
-    /* Its own, and none of those that there are. */
+    /* With the bit for "its own", a bit that stands for nothing. */
     [SCRIPT_CALL_UNKNOWN_BIT_OF_UNIT] = {UNIT(offload),
                                          .u = FSDP_OFFLOAD_OWN | 1u << 4},
     [SCRIPT_CALL_OFFLOAD_NO_HOST] = {OPTION(offload), .u = FSDP_OFFLOAD_ALL},

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offer_ties.c - offers in which parameters are said to be tied that cannot be.
+ * offer_ties.c - offers in which parameters are tied that must not be.
  */
 #include "run/play/offer.h"
 
 #include <string.h>
 
-/* All of it is one unit, if two parameters are not in one. */
+/* Makes one unit of all modules, if two parameters are not in the same one. */
 static void join(struct driver *x, struct offer *o, uint32_t p, uint32_t q)
 {
     const uint32_t *module = x->model->parameter_module;
@@ -20,7 +20,7 @@ static void join(struct driver *x, struct offer *o, uint32_t p, uint32_t q)
     o->units.n_units = 1;
 }
 
-/* Parameter p is told to be another name of q, and is like it. */
+/* Makes parameter p another name of q, and like it in all else. */
 static void tie(struct driver *x, struct offer *o, uint32_t p, uint32_t q)
 {
     o->alias[p] = (int32_t)q;
@@ -32,7 +32,7 @@ static void tie(struct driver *x, struct offer *o, uint32_t p, uint32_t q)
     o->tied[1] = x->model->parameter_name[q];
 }
 
-/* Which may be itself. */
+/* The first parameter may be the last one itself. */
 void offer_tie_last(struct driver *x, struct offer *o)
 {
     join(x, o, x->model->n_parameters - 1, 0);
@@ -58,7 +58,7 @@ static void tied_across_units(struct driver *x, struct offer *o)
     }
 }
 
-/* To the last but one, which is the first one's. */
+/* Ties the last parameter to the last but one, which is tied to the first. */
 static void tied_to_tied(struct driver *x, struct offer *o)
 {
     const uint32_t p = x->model->n_parameters - 1;
@@ -87,7 +87,8 @@ static void tied_other_dtype(struct driver *x, struct offer *o)
 {
     offer_tie_last(x, o);
     o->dtype[x->model->n_parameters - 1] = FSDP_DTYPE_BF16;
-    o->tied[0] = o->tied[1] = NULL; /* or it is another refusal */
+    o->tied[0] = o->tied[1] = NULL; /* the refusal may be about the dtype, and
+                                       name neither */
 }
 
 static void tied_other_flags(struct driver *x, struct offer *o)

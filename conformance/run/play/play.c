@@ -26,7 +26,8 @@ static int begin_life(struct driver *x)
     return drive_weigh(x, RANK_LINE_OPENED);
 }
 
-/* What the record says of the end; a pass that is left open comes after it. */
+/* Notes the end of a life for the record; a pass that is left open comes after
+ * that. */
 static int end_life(struct driver *x)
 {
     if (!x->living || x->ended) {
@@ -57,7 +58,7 @@ static int again(struct driver *x, const struct script_action *a)
 
 /* ---- Actions ----------------------------------------------------------- */
 
-/* Who plays all ranks tells it as each of them. */
+/* A serial run, which plays all ranks, tells the engine as each of them. */
 static int sync(struct driver *x, const struct script_action *a)
 {
     const uint32_t on = a->sync == SCRIPT_SYNC_ON;
@@ -114,7 +115,7 @@ static int play_action(struct driver *x, const struct script_action *a)
     if (a->verb == SCRIPT_PASS && a->ending == SCRIPT_LEFT_OPEN) {
         FSDP_TRY(end_life(x));
         if (x->serial) {
-            return FSDP_OK; /* it leaves no numbers */
+            return FSDP_OK; /* an open pass leaves no numbers */
         }
     }
     if (!play[a->verb]) {
@@ -128,7 +129,7 @@ static int play_action(struct driver *x, const struct script_action *a)
     return FSDP_OK;
 }
 
-/* The action that comes next, or NULL. */
+/* The next action, or NULL. */
 static const struct script_action *peek(const struct driver *x)
 {
     struct script_walk ahead = x->walk;
@@ -136,9 +137,9 @@ static const struct script_action *peek(const struct driver *x)
     return script_next(&ahead);
 }
 
-/* Whole passes of a kind that follow each other: all of a rank's, then the next
- * rank's. One that is cancelled drops the gradients of all ranks: each of them
- * has got as far. */
+/* Plays the whole passes of one kind that follow each other: all of one rank's,
+ * then the next rank's. A cancelled pass drops the gradients of all ranks,
+ * since each of them has come as far. */
 static int play_passes_of_all(struct driver *x, const struct script_action *a)
 {
     const struct script_walk first = x->walk;
@@ -160,7 +161,8 @@ static int play_passes_of_all(struct driver *x, const struct script_action *a)
     return FSDP_OK;
 }
 
-/* The engine has functions for it, and there is a place. */
+/* Whether the engine has the functions to save, and the run has a place for
+ * checkpoints. */
 static bool can_save(const struct driver *x)
 {
     return x->engine.save_begin && x->engine.save_wait && x->engine.load &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_answer.c - what an engine answered, for the record; and whether its
- * message says what it was that it refused.
+ * play_answer.c - notes an engine's answers for the record, and whether the
+ * message of a refusal says what it refused.
  */
 #include "run/play/play.h"
 
@@ -33,7 +33,8 @@ int drive_answer(struct driver *x, const char *name, int status)
                    !record_is_text(e->where, sizeof(e->where)) ||
                    !record_is_text(e->message, sizeof(e->message)));
 
-    /* A refusal was asked for: it is not how the run ends. */
+    /* The call was to be refused, so that its error is not the end of the
+     * run. */
     *e = (struct fsdp_error){0};
     FSDP_TRY(add_answer(x->out, name, status));
     return silent ? add_answer(x->out, "said-nothing", status) : FSDP_OK;

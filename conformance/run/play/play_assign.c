@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_assign.c - values that a script gives to parameters; and calls for that
- * which must be refused.
+ * play_assign.c - gives a script's values to parameters; and makes such calls
+ * that must be refused.
  */
 #include "run/play/play.h"
 
@@ -62,11 +62,12 @@ static int assign(struct driver *x, uint32_t p, uint64_t first, uint64_t n,
                   const float *host)
 {
     return x->engine.assign ? x->engine.assign(x->sharded, p, first, n, host)
-                            : FSDP_ERR_INVALID; /* it is claimed */
+                            : FSDP_ERR_INVALID; /* it claims it */
 }
 
-/* In slices, the last one first; where there is no element, none of them. What
- * was given is gone with each call. */
+/* Gives the values in slices, the last one first; a parameter without elements
+ * is given an empty one. The memory is spoilt after each call, for an engine
+ * that still reads it. */
 static int give(struct driver *x, const struct script_action *a, uint32_t p)
 {
     const uint64_t all = fsdp_numel(x->model, p);
@@ -92,7 +93,7 @@ static int give(struct driver *x, const struct script_action *a, uint32_t p)
     return status;
 }
 
-/* Parameters, the last one first. */
+/* Parameters are given values one by one, the last one first. */
 int play_assign(struct driver *x, const struct script_action *a)
 {
     const bool all = a->parameter == SCRIPT_ALL;
@@ -110,7 +111,7 @@ int play_assign(struct driver *x, const struct script_action *a)
 
 /* ---- Calls that must be refused; *status is what the engine answered ----- */
 
-/* The first parameter that a unit has. */
+/* The first parameter that is in a unit. */
 static uint32_t any_parameter(const struct driver *x)
 {
     uint32_t p = 0;
@@ -121,7 +122,8 @@ static uint32_t any_parameter(const struct driver *x)
     return p;
 }
 
-/* From its first element on, so many more than it has. */
+/* Assigns, from the first element on, so many elements more than the parameter
+ * has. */
 int play_wrong_assign(struct driver *x, const struct play_wrong *how,
                       int *status)
 {
@@ -137,7 +139,7 @@ int play_wrong_assign(struct driver *x, const struct play_wrong *how,
     return FSDP_OK;
 }
 
-/* A range whose end lies in the parameter, if 2^64 is 0. */
+/* Assigns a range whose end, modulo 2^64, lies in the parameter. */
 int play_wrong_assign_far(struct driver *x, int *status)
 {
     const float host[2] = {0.0f, 0.0f};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_buffers.c - what becomes of the model's buffers: as a forward finds
+ * play_buffers.c - checks and records the model's buffers: as a forward finds
  * them, as it leaves them, and as they rest.
  */
 #include "run/play/checkpoint_files.h"
@@ -14,8 +14,8 @@ static bool is_known(uint32_t dtype)
     return record_digits(dtype) > 0;
 }
 
-/* In one dimension, dense, on the device, with no more elements than there
- * are: what else is lent cannot be looked at. */
+/* Whether the buffer can be read: it is lent in one dimension, dense, on the
+ * device, and with no more elements than it has. */
 static bool is_readable(const struct driver *x, uint32_t b,
                         const struct fsdp_tensor *t)
 {
@@ -43,7 +43,7 @@ int play_lend_buffer(void *self, uint32_t b, struct fsdp_tensor *out)
 
     memset(out, 0, sizeof(*out));
     if (!x->engine.buffer) {
-        return FSDP_ERR_INVALID; /* it is claimed */
+        return FSDP_ERR_INVALID; /* the engine claims it */
     }
     FSDP_TRY(x->engine.buffer(x->sharded, b, out));
     if (x->recording) {
@@ -79,7 +79,7 @@ static int look_at_buffers(struct driver *x, uint32_t stage, uint32_t step)
     return FSDP_OK;
 }
 
-/* Who plays all ranks has each rank's. */
+/* A serial run, which plays all ranks, records the buffers of each. */
 int play_look_at_buffers(struct driver *x, uint32_t stage, uint32_t step)
 {
     struct record_rank *all = x->out;
@@ -102,7 +102,8 @@ int play_look_at_buffers(struct driver *x, uint32_t stage, uint32_t step)
 
 /* ---- What is saved ------------------------------------------------------ */
 
-/* Whether files have a tensor of that name, as safetensors describe it. */
+/* Whether the checkpoint has a tensor of that name, as safetensors describe
+ * it. */
 static int find(const char *path, const char *name, const char *dtype,
                 bool *found)
 {
@@ -112,7 +113,8 @@ static int find(const char *path, const char *name, const char *dtype,
     return checkpoint_files_have(path, text, found);
 }
 
-/* In files of this form, that is; what an engine calls otherwise is its own. */
+/* Checks safetensors alone: an engine may name tensors otherwise in a format of
+ * its own. */
 static int check_dtype(const char *path, const char *name, uint32_t dtype,
                        bool *wrong)
 {
@@ -171,8 +173,8 @@ int play_saved_buffers(struct driver *x, const char *path)
                   "a buffer is saved that is not persisted");
 }
 
-/* Where a save without parameters comes behind another one in its folder, those
- * that are there are the other one's. */
+/* A save without parameters leaves those of an earlier save in its folder,
+ * which are not looked at. */
 int play_saved_dtype(struct driver *x, const char *path, uint32_t slot)
 {
     const uint32_t parts = x->saved_parts[slot];

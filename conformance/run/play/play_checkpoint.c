@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_checkpoint.c - saves and loads. As the caller's own state every rank
- * saves where it stands and its curve so far, and odd ranks one thing more.
+ * play_checkpoint.c - saves and loads. As the caller's extras every rank saves
+ * its position and its loss curve so far, and odd ranks one thing more.
  */
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder_erase.h"
@@ -13,12 +13,12 @@
 #include <string.h>
 
 enum {
-    PATH_BYTES = 4160, /* a folder of records, and what is in it */
-    SMALL_FILE = 4096  /* so that the full form has several */
+    PATH_BYTES = 4160, /* a folder of records, and a name in it */
+    SMALL_FILE = 4096  /* so small that the full form has several files */
 };
 
-/* Where things lie: by slot, then what a wrong save would write, and what
- * never is. */
+/* Suffixes of paths: by slot, then that of a wrong save, and that of a
+ * checkpoint that is never there. */
 static const char *const suffixes[] = {"",   "-again", "-c",
                                        "-d", "-wrong", "-missing"};
 enum {
@@ -42,7 +42,7 @@ void drive_clear_checkpoints(const char *checkpoints)
     }
 }
 
-/* The script's first save: in its form those are made that must be refused. */
+/* The script's first save: the saves that must be refused have its form. */
 static const struct script_action *first_save(const struct script *s)
 {
     static const struct script_action sharded = {.form = FSDP_SAVE_SHARDED};
@@ -55,7 +55,7 @@ static const struct script_action *first_save(const struct script *s)
     return &sharded;
 }
 
-/* Whether a call that must be refused is of saving or loading. */
+/* Whether a call that must be refused is one of saving or loading. */
 static bool is_wrong_save(uint32_t call)
 {
     static const char *const begin[] = {"save-", "wait-", "load-"};
@@ -88,7 +88,7 @@ bool play_saves(const struct driver *x)
 
 /* ---- The driver's own state -------------------------------------------- */
 
-/* Where the run stands, of its data and its curve. */
+/* The position of the run in its data and its curve. */
 struct position {
     uint64_t seed;
     uint32_t rank, step;
@@ -140,8 +140,7 @@ static int check_extra(struct driver *x, const char *name, const void *want,
                : FSDP_ERR_MISMATCH;
 }
 
-/* This rank's own if it has saved it, else rank 0's, who has nothing odd. A
- * form in which one rank writes has that rank's alone. */
+/* Checks that loaded_extra has nothing, where extras were not saved. */
 static int check_no_extras(struct driver *x)
 {
     static const char *const name[] = {"position", "losses", "odd"};
@@ -163,6 +162,8 @@ static bool has_extras(const struct driver *x, uint32_t slot)
            (x->saved_parts[slot] & FSDP_SAVE_EXTRA) != 0;
 }
 
+/* Checks that the extras are this rank's own if it saved them, else rank 0's,
+ * which has no odd one. If only one rank wrote, they are looked at there. */
 static int check_extras(struct driver *x, uint32_t slot)
 {
     bool given = (x->d->script->given >> slot & 1) != 0;
@@ -197,8 +198,8 @@ static int check_extras(struct driver *x, uint32_t slot)
 
 /* ---- Actions: of who plays all ranks numbers alone are wanted ------------ */
 
-/* The peaks are put together again before a failure is looked at: what is
- * recorded of the memory until then agrees with itself. */
+/* recorder_watched_peak is called before a failure is looked at, so that the
+ * recorded peaks are right in any case. */
 int play_save(struct driver *x, const struct script_action *a)
 {
     uint64_t above;
@@ -209,7 +210,9 @@ int play_save(struct driver *x, const struct script_action *a)
     x->saved_step[a->slot] = x->out->n_steps;
     x->saved_alone[a->slot] = a->rank0_only;
     x->saved_parts[a->slot] = a->what;
-    x->extras = x->extras == a->slot + 1 ? 0 : x->extras; /* it has another */
+    x->extras = x->extras == a->slot + 1 ? 0 : x->extras; /* the save in that
+                                                             slot is another one
+                                                             now */
     x->saved_dtype[a->slot] = a->dtype;
     FSDP_TRY(play_save_names(x, a));
     recorder_watch_peak(x->recorder);
@@ -222,7 +225,7 @@ int play_save(struct driver *x, const struct script_action *a)
     return x->by_action ? play_note_outside(x) : FSDP_OK;
 }
 
-/* What was loaded, saved once more, is the same files. */
+/* Checks that what was loaded is saved as the same files once more. */
 static int check_same(struct driver *x, const struct script_action *a)
 {
     char first[PATH_BYTES];
@@ -250,8 +253,8 @@ static int is_saved(const char *path, const char *name, bool *found)
     return *found ? FSDP_OK : checkpoint_files_have(path, text, found);
 }
 
-/* What is tied is saved with its original alone. Local saves have no names of
- * parameters. */
+/* Tied parameters are saved under their original's name alone. Local saves have
+ * no names of parameters. */
 static int check_ties(struct driver *x, const struct script_action *a)
 {
     char path[PATH_BYTES];
@@ -308,7 +311,7 @@ static int load_checkpoint(struct driver *x, const struct script_action *a,
         return x->engine.load(x->sharded, path);
     }
     return x->engine.load_from ? play_load_from_sizes(x, &how)
-                               : FSDP_ERR_INVALID; /* it is claimed */
+                               : FSDP_ERR_INVALID; /* the engine claims it */
 }
 
 int play_load(struct driver *x, const struct script_action *a)
@@ -330,7 +333,8 @@ int play_load(struct driver *x, const struct script_action *a)
     if (x->kept[a->slot].scale != 0.0f) {
         x->scaler = x->kept[a->slot];
     }
-    if (!x->serial && !x->by_action) { /* there a load may be of any moment */
+    if (!x->serial && !x->by_action) { /* in a run by actions the load may be of
+                                          any moment */
         FSDP_TRY(drive_answer_number(x, "load-above-rest", above));
     }
     FSDP_TRY(play_note_outside(x));
@@ -380,7 +384,7 @@ int play_behind_load(struct driver *x, uint32_t call)
     return call == SCRIPT_CALL_LOAD_DAMAGED ? play_note_outside(x) : FSDP_OK;
 }
 
-/* Rank 0 damages what was saved, and nobody loads before it has. */
+/* Rank 0 damages the checkpoint, and no rank loads it before that. */
 int play_wrong_load_damaged(struct driver *x, int *status)
 {
     char path[PATH_BYTES];
@@ -396,7 +400,8 @@ int play_wrong_load_damaged(struct driver *x, int *status)
     return FSDP_OK;
 }
 
-/* Of slot a; what is missing there has the name of a parameter. */
+/* Loads slot 0, in which something is missing; the refusal has to name a
+ * parameter of which it may be. */
 static int load_lacking(struct driver *x,
                         bool (*may)(const struct driver *x, uint32_t p),
                         int *status)
@@ -425,7 +430,8 @@ static bool is_renamed(const struct driver *x, uint32_t p)
     return x->renamed == 0 || x->renamed == p + 1;
 }
 
-/* What was saved before one was thawed says of which states are missing. */
+/* Loads a checkpoint from before a parameter was thawed: the refusal has to
+ * name one whose states are missing. */
 int play_wrong_load_stateless(struct driver *x, int *status)
 {
     return load_lacking(x, is_trained, status);
@@ -436,7 +442,7 @@ static bool is_any(const struct driver *x, uint32_t p)
     return !x->ignored[p];
 }
 
-/* Of what was saved without parameters, or with rounded ones. */
+/* Loads a checkpoint that has no parameters, or rounded ones. */
 int play_wrong_load_other(struct driver *x, int *status)
 {
     return load_lacking(x, is_any, status);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_control.c - what a script does with single units, one or all of them;
- * and calls for that which must be refused.
+ * play_control.c - the calls of a script for single units, one or all of them;
+ * and such calls that must be refused.
  */
 #include "run/play/play.h"
 
-/* Who plays all ranks is told as each of them. */
+/* A serial run, which plays all ranks, makes the call as each of them. */
 int play_set(struct driver *x, const struct script_action *a)
 {
     const uint32_t n = x->serial ? x->d->c->ranks : 1;
     int status = FSDP_OK;
 
     if (!x->engine.set) {
-        return FSDP_ERR_INVALID; /* it is claimed */
+        return FSDP_ERR_INVALID; /* the engine claims it */
     }
     for (uint32_t r = 0; r < n && status == FSDP_OK; r++) {
         x->env.rank = x->serial ? r : x->env.rank;
@@ -25,14 +25,14 @@ int play_set(struct driver *x, const struct script_action *a)
 int play_by_hand(struct driver *x, uint32_t verb, uint32_t unit)
 {
     if (!x->engine.unshard || !x->engine.reshard) {
-        return FSDP_ERR_INVALID; /* they are claimed */
+        return FSDP_ERR_INVALID; /* the engine claims both */
     }
     return verb == SCRIPT_UNSHARD_UNIT ? x->engine.unshard(x->sharded, unit)
                                        : x->engine.reshard(x->sharded, unit);
 }
 
-/* What is unsharded at rest can be read. Who holds everything shows it as long
- * as it is read. */
+/* Parameters that are unsharded at rest can be read. A serial run reshards them
+ * as soon as they have been read. */
 int play_unshard_unit(struct driver *x, const struct script_action *a)
 {
     const struct fsdp_model *model = x->model;
@@ -119,8 +119,8 @@ int play_wrong_unknown_unit(struct driver *x, const struct play_wrong *how,
     return play_refused_by_number(x, "unnamed-unit", n, *status);
 }
 
-/* Of the unit whose module computes; where none does, or it is in no unit, of
- * one that there is not. */
+/* Reshards the unit whose module computes; if no module computes, or it is in
+ * no unit, a unit that does not exist. */
 int play_wrong_reshard_window(struct driver *x, int *status)
 {
     const bool computes = x->point == FSDP_PRE_FORWARD ||

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_edit.c - what a script makes of a pass's local gradients, behind the
- * backward of their module and before the engine takes them. It is work of the
- * model's stream: an engine that orders its own behind that sees it.
+ * play_edit.c - makes a script's edits to a pass's local gradients, behind the
+ * backward of their module and before the engine takes them. They are enqueued
+ * on the model's stream: an engine that orders its work behind that stream sees
+ * them.
  */
 #include "run/play/play.h"
 
@@ -53,7 +54,7 @@ static int fill(struct driver *x, struct span s, float f)
     return run_edit(x, FSDP_OP_FILL, s, f);
 }
 
-/* By powers of two that are no subnormal numbers themselves. */
+/* Multiplies by 2^exponent, in factors that are no subnormal numbers. */
 static int times(struct driver *x, struct span s, int32_t exponent)
 {
     enum {
@@ -104,7 +105,7 @@ static int edit(struct driver *x, const struct script_edit *e, struct span s)
     }
 }
 
-/* Whether number i of n is meant. */
+/* Whether an edit of `said` is about number i of n. */
 static bool is_meant(uint32_t said, uint32_t i, uint32_t n)
 {
     return said == SCRIPT_ALL || said % n == i;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_freeze.c - parameters that are frozen and thawed while a model trains:
- * the engine is told, and so are the workload, which asks it for gradients, and
- * the wire, which looks at what it sends. The model that it was given stays as
- * it was.
+ * play_freeze.c - freezes and thaws parameters while a model trains. The engine
+ * is told; so are the workload, which asks the engine for gradients, and the
+ * wire, which looks at what the engine sends. The model that the engine was
+ * given stays as it was.
  */
 #include "run/play/play.h"
 
@@ -13,10 +13,11 @@ static int set(struct driver *x, uint32_t p, uint32_t on)
 {
     return x->engine.set_requires_grad
                ? x->engine.set_requires_grad(x->sharded, p, on)
-               : FSDP_ERR_INVALID; /* it is claimed */
+               : FSDP_ERR_INVALID; /* the engine claims it */
 }
 
-/* What is tied is told by its original, and the other way round. */
+/* A call about one name of a tied parameter changes the flags of all its
+ * names. */
 static int turn(struct driver *x, uint32_t p, bool freezes)
 {
     FSDP_TRY(set(x, p, !freezes));
@@ -46,7 +47,8 @@ int play_freeze(struct driver *x, const struct script_action *a)
 
 /* ---- Calls that must be refused ---------------------------------------- */
 
-/* Each of them is what it is not, so that none is without an effect. */
+/* Asks of each parameter the opposite of what it is, so that no call is without
+ * an effect. */
 int play_wrong_freeze(struct driver *x, int *status)
 {
     *status = FSDP_ERR_INVALID;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_names.c - what tensors a checkpoint has, by name, as docs/checkpoints.md
- * says; a life in which one has another name; and whether a lenient load has
- * told which names differ. A list is a text: a line feed, then each name and a
- * line feed, ascending by bytes.
+ * play_names.c - the names of the tensors in a checkpoint, as
+ * docs/checkpoints.md says; a life in which one parameter has another name; and
+ * whether a lenient load has told which names differ. A list is a text: a line
+ * feed, then each name and a line feed, ascending by bytes.
  */
 #include "run/play/play.h"
 
@@ -13,7 +13,7 @@
 
 enum {
     ALL = 2 * FSDP_SAVE_EXTRA - 1,
-    NAMES = 3 /* of a parameter: its own, and those of two states */
+    NAMES = 3 /* names of a parameter: its own, and those of two states */
 };
 
 /* ---- Another name -------------------------------------------------------- */
@@ -114,7 +114,8 @@ static char *join(const struct list *l)
     return text;
 }
 
-/* Of what the engine would save now, in parts; NULL: no memory. */
+/* The list of what the engine would save now, in these parts; NULL: no
+ * memory. */
 static char *list_now(const struct driver *x, uint32_t what)
 {
     const struct fsdp_model *m = x->model;
@@ -143,7 +144,7 @@ static char *list_now(const struct driver *x, uint32_t what)
     return text;
 }
 
-/* The local form has no such names: whatever loads it has what it asks for. */
+/* The local form has no names, so that a load finds all it asks for. */
 int play_save_names(struct driver *x, const struct script_action *a)
 {
     char **names = &x->saved_names[a->slot];
@@ -176,7 +177,8 @@ static bool is_in(const char *list, const char *before)
                   (size_t)(strchr(before + 1, '\n') - before) + 1) != NULL;
 }
 
-/* OK if what was told is all that the one list has and the other lacks. */
+/* OK if the engine has told exactly the names that the one list has and the
+ * other lacks. */
 static int told(struct driver *x, const char *name, const char *of,
                 const char *lacking)
 {

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The units of the last parameter's module. */
+/* Whether the message has the number of a unit of the last parameter's
+ * module. */
 static bool names_unit(const struct driver *x)
 {
     const uint32_t p = x->model->n_parameters - 1;
@@ -21,7 +22,7 @@ static bool names_unit(const struct driver *x)
            play_says_number(x->env.error, unit[1]);
 }
 
-/* What can be sharded, and not be given a step of a pass. */
+/* Sharding succeeds here; it is the step of a pass that must be refused. */
 static int offer_step(struct driver *x, const char *name,
                       struct fsdp_sharded *sharded)
 {
@@ -38,7 +39,7 @@ static int offer_step(struct driver *x, const char *name,
 /* Shards, asks for the answer, destroys. */
 static int shard(struct driver *x, const char *name, struct offer *o)
 {
-    /* What an engine that does not set it would have destroyed. */
+    /* An engine that does not set it destroys this. */
     struct fsdp_sharded *sharded = (struct fsdp_sharded *)(void *)x;
     const struct fsdp_error *e = x->env.error;
     int status;
@@ -73,7 +74,7 @@ static int shard(struct driver *x, const char *name, struct offer *o)
     return unnamed ? drive_answer(x, "unnamed-option", FSDP_OK) : FSDP_OK;
 }
 
-/* As if it had been refused. */
+/* Adds the answer as if the offer had been refused. */
 static int add_unread(struct driver *x, const char *name)
 {
     *x->env.error = (struct fsdp_error){.status = FSDP_ERR_UNSUPPORTED,
@@ -83,7 +84,8 @@ static int add_unread(struct driver *x, const char *name)
     return drive_answer(x, name, FSDP_ERR_UNSUPPORTED);
 }
 
-/* What of the model an offer may change: n elements of `size` bytes. */
+/* Copies an array of the model that an offer may change: n elements of `size`
+ * bytes. */
 static void *copy(const void *from, uint64_t n, size_t size)
 {
     void *to = malloc(n * size + 1);
@@ -94,7 +96,8 @@ static void *copy(const void *from, uint64_t n, size_t size)
     return to;
 }
 
-/* Who was built before models had buffers to be asked for is given none. */
+/* Whether the engine was built before models had buffers: then it is not asked
+ * to refuse them. */
 static bool is_too_old(const struct driver *x, uint32_t call)
 {
     return call == SCRIPT_CALL_UNCLAIMED_BUFFERS &&
@@ -112,8 +115,9 @@ static int refuse_for(struct driver *x, uint32_t call)
     return drive_answer(x, script_calls[call].name, FSDP_ERR_UNSUPPORTED);
 }
 
-/* An engine that was built before there were units of parameters reads none,
- * and one from before `assign` calls an `initial` that is NULL. */
+/* Whether the engine reads what is wrong: one that was built before there were
+ * units of parameters reads none, and one from before `assign` calls an
+ * `initial` that is NULL. */
 static bool reads_it(const struct driver *x, uint32_t call)
 {
     if (call == SCRIPT_CALL_UNCLAIMED_DEFERRED) {
@@ -126,7 +130,7 @@ static bool reads_it(const struct driver *x, uint32_t call)
             call != SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE);
 }
 
-/* What the call says is wrong is done to what is offered. */
+/* Puts the fault of this call into the offer. */
 static void spoil(struct driver *x, uint32_t call, struct offer *o)
 {
     offer_change *const change = offer_ties[call]    ? offer_ties[call]
@@ -192,7 +196,7 @@ int play_offer(struct driver *x, uint32_t call)
         o.unit_of[p] = fsdp_unit_of(m, x->units, p);
     }
     if (call == SCRIPT_CALL_BACKWARD_STEP_WINDOWS && !x->engine.set_step) {
-        status = FSDP_OK; /* there is nothing to ask */
+        status = FSDP_OK; /* there is nothing to offer */
     } else if (is_too_old(x, call)) {
         status = refuse_for(x, call);
     } else if (!reads_it(x, call)) {

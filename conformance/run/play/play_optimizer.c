@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_optimizer.c - shards with parameter groups, and makes steps.
- *
- * Groups are told when sharding, by an array that is there for the call only,
- * and lies elsewhere on every rank; then by numbers of their own in each step.
- * The norm of a step's gradients, as the engine answers it to a clip, is noted
- * in bits beside the answers.
+ * play_optimizer.c - shards with parameter groups, and makes steps. The groups
+ * are given to shard in an array that is there for the call only, and lies
+ * elsewhere on every rank; each step then has numbers for each group. The norm
+ * of a step's gradients, as the engine answers it to a clip, is noted in bits
+ * beside the answers.
  */
 #include "run/play/play.h"
 
@@ -18,10 +17,10 @@
 #include <string.h>
 
 enum {
-    N_NUMBERS = 4 /* that a group may have of its own */
+    N_NUMBERS = 4 /* numbers that a group may have of its own */
 };
 
-/* Each group's own, in arrays of the caller. */
+/* Gives each group its own numbers, in arrays of the caller. */
 static void give_numbers(const struct run_case *c,
                          float to[N_NUMBERS][SCRIPT_MAX_GROUPS],
                          struct fsdp_options *options)
@@ -41,7 +40,8 @@ static void give_numbers(const struct run_case *c,
     options->eps_of_group = to[3];
 }
 
-/* Those that a script says of each group; of the others the options hold. */
+/* Gives each group the numbers that the script says; the options hold for the
+ * others. */
 static void give_said(const struct script *s,
                       float to[N_NUMBERS][SCRIPT_MAX_GROUPS],
                       struct fsdp_options *options)
@@ -59,8 +59,8 @@ static void give_said(const struct script *s,
     }
 }
 
-/* Whether structs have the sizes of other callers: of a case that makes
- * mistakes, and of one more scenario. */
+/* Whether structs have the sizes of other callers: in cases that make mistakes,
+ * and in one more scenario. */
 static bool plays_sizes(const struct driver *x, uint32_t too)
 {
     const uint32_t scenario = x->d->c->scenario;
@@ -73,7 +73,8 @@ int play_shard(struct driver *x)
     const uint32_t n_groups = x->d->script->groups;
     struct fsdp_options options = x->options;
     const uint32_t n = x->told.n_parameters;
-    const uint32_t elsewhere = x->env.rank * 4; /* another address */
+    const uint32_t elsewhere = x->env.rank * 4; /* an address of its own on each
+                                                   rank */
     uint32_t *made = calloc((size_t)n + elsewhere + 1, sizeof(*made));
     uint32_t *group = made ? made + elsewhere : NULL;
     const bool own = case_has_numbers(x->d->c);
@@ -100,13 +101,14 @@ int play_shard(struct driver *x)
                  ? play_shard_sizes(x, &options)
                  : x->engine.shard(&x->env, &x->told, x->units, &options,
                                    &x->sharded);
-    memset(group, 0xff, n * sizeof(*group)); /* who still reads it is wrong */
+    memset(group, 0xff, n * sizeof(*group)); /* an engine that still reads it is
+                                                wrong */
     memset(numbers, 0xff, sizeof(numbers));
     free(made);
     return status;
 }
 
-/* A number each, from one for all or one each. */
+/* Writes a number for each group, from one for all or one each. */
 static void spread(uint32_t n, const float *from, uint32_t groups, float *to)
 {
     for (uint32_t g = 0; g < groups; g++) {
@@ -153,7 +155,7 @@ static int take_found(struct driver *x, uint32_t found_inf)
 
 /* ---- Steps -------------------------------------------------------------- */
 
-/* What a script says of one, with its arrays. */
+/* A step as a script says it, with its arrays. */
 struct said_step {
     float lr[SCRIPT_MAX_GROUPS + 1], decay[SCRIPT_MAX_GROUPS];
     struct fsdp_step step;
@@ -191,12 +193,12 @@ int play_step(struct driver *x, const struct script_action *a)
                      : FSDP_OK;
 }
 
-/* What was given is gone with the call: who still reads it is wrong. */
+/* The step is spoilt after the call: an engine that still reads it is wrong. */
 static int set_step(struct driver *x, struct said_step *said)
 {
     const int status = x->engine.set_step
                            ? x->engine.set_step(x->sharded, &said->step)
-                           : FSDP_ERR_INVALID; /* it is claimed */
+                           : FSDP_ERR_INVALID; /* the engine claims it */
 
     memset(said, 0xff, sizeof(*said));
     return status;
@@ -211,7 +213,7 @@ int play_backward_step(struct driver *x, const struct script_action *a)
     return set_step(x, &said);
 }
 
-/* One of the case's own rate, but for what is wrong with it. */
+/* Gives a step with the case's own rate, but for what is wrong in it. */
 int play_wrong_backward_step(struct driver *x, const struct play_wrong *how,
                              int *status)
 {
@@ -246,7 +248,7 @@ int play_clip(struct driver *x, const struct script_action *a)
     float norm = NAN;
 
     if (!x->engine.clip_grad_norm) {
-        return FSDP_ERR_INVALID; /* it is claimed */
+        return FSDP_ERR_INVALID; /* the engine claims it */
     }
     drive_place(x, RACE_AT_STEP, 0);
     FSDP_TRY(x->engine.clip_grad_norm(x->sharded, &clip, &norm));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_pass.c - a pass over one microbatch: the points of its sequence, what
- * the model computes there, and what a script does on the way.
+ * play_pass.c - plays a pass over one microbatch: the points of its sequence,
+ * the model's computations there, and a script's actions on the way.
  */
 #include "run/play/play.h"
 
@@ -10,7 +10,7 @@
 
 /* ---- What the workload asks the engine for ----------------------------- */
 
-/* An engine that says OK to everything has lent nothing. */
+/* An engine that says OK and lends nothing is caught here. */
 static int check_lent(struct driver *x, const char *function, uint32_t p,
                       const struct fsdp_tensor *lent)
 {
@@ -28,7 +28,7 @@ static int check_lent(struct driver *x, const char *function, uint32_t p,
     return FSDP_ERR_INVALID;
 }
 
-/* Both names of a tied parameter are to be the same memory. */
+/* Checks that both names of a tied parameter are the same memory. */
 static int look_at_tie(struct driver *x, uint32_t p, const void *data)
 {
     const uint32_t original = fsdp_original(x->model, p);
@@ -97,8 +97,8 @@ int play_open_run(struct driver *x)
                              &access, x->env.error, &x->run);
 }
 
-/* A module's backward has been computed: what it left as gradients, before
- * the engine takes it. */
+/* Records the gradients that a module's backward has left, before the engine
+ * takes them. */
 static int record_gradients(struct driver *x, uint32_t module)
 {
     const struct fsdp_model *model = x->model;
@@ -111,7 +111,8 @@ static int record_gradients(struct driver *x, uint32_t module)
             n == 0) {
             continue;
         }
-        /* The module's backwards in this pass follow each other. */
+        /* Several backwards of the module in this pass are recorded one behind
+         * the other. */
         while (recorder_has(x->out, RECORD_LOCAL_GRADIENT, x->step,
                             x->microbatch, p, first)) {
             first += n;
@@ -125,7 +126,7 @@ static int record_gradients(struct driver *x, uint32_t module)
     return FSDP_OK;
 }
 
-/* The same, whether it is recorded or not: it is lent no longer. */
+/* Does that if it is recorded; in any case the gradients are lent no longer. */
 static int take_gradients(struct driver *x, uint32_t module)
 {
     bool waited = !x->witness.wire;
@@ -139,7 +140,7 @@ static int take_gradients(struct driver *x, uint32_t module)
             waited = true;
         }
         witness_left(&x->witness, p, &x->lent[p]);
-        if (!x->recording) { /* which looks at it, too */
+        if (!x->recording) { /* else record_gradients looks at it first */
             x->lent[p].data = NULL;
         }
     }
@@ -148,8 +149,8 @@ static int take_gradients(struct driver *x, uint32_t module)
 
 /* ---- Points ------------------------------------------------------------- */
 
-/* A line of the timeline, where one is wanted. Far more points than any
- * model here has would only make the record large. */
+/* Adds a line to the timeline, if there is one. A model with far more points
+ * than any here would only make the record large. */
 int play_note_moment(struct driver *x, uint32_t point, uint32_t module)
 {
     enum {
@@ -192,7 +193,7 @@ static int pass_point(struct driver *x, const struct script_action *a,
     return FSDP_OK;
 }
 
-/* What the script does where i points have been passed. */
+/* Makes the script's actions that come when i points have been passed. */
 static int play_inside(struct driver *x, const struct script_action *a,
                        uint32_t i, uint32_t length)
 {
@@ -214,7 +215,7 @@ static int play_inside(struct driver *x, const struct script_action *a,
     return FSDP_OK;
 }
 
-/* The first n points, and what is done before, between and behind them. */
+/* Plays the first n points, and the actions before, between and behind them. */
 static int pass_points(struct driver *x, const struct script_action *a,
                        const struct fsdp_sequence *q, uint32_t n)
 {
@@ -227,8 +228,9 @@ static int pass_points(struct driver *x, const struct script_action *a,
 
 /* ---- Passes ------------------------------------------------------------- */
 
-/* The watchdog counts what goes through the world: nothing would where a rank
- * is alone, or where an engine has brought a communicator of a GPU. */
+/* The watchdog counts what goes through the world. Nothing does if a rank is
+ * alone, or the engine has brought a communicator of a GPU, so the pass shows
+ * progress here. */
 static int show_progress(struct driver *x)
 {
     uint64_t mine = x->step;
@@ -266,8 +268,8 @@ static int begin_pass(struct driver *x, const struct script_action *a,
     return at(x, FSDP_BEGIN, sequence);
 }
 
-/* A record has room for the steps of its case and their microbatches: a script
- * that goes on is not this case's. */
+/* A record has room for the steps of its case and their microbatches; a script
+ * that needs more does not belong to this case. */
 static int check_room(struct driver *x, const struct script_action *a)
 {
     const struct run_case *c = x->d->c;
@@ -287,7 +289,7 @@ static int check_room(struct driver *x, const struct script_action *a)
     return FSDP_ERR_INVALID;
 }
 
-/* Where the loss of a whole pass goes. */
+/* The place in the record for the loss of a whole pass. */
 static float *loss_of(struct driver *x, const struct script_action *a)
 {
     uint32_t i = x->step * x->d->c->microbatches + x->microbatch;
@@ -323,7 +325,7 @@ int play_pass(struct driver *x, const struct script_action *a)
     drive_place(x, FSDP_END, sequence);
     FSDP_TRY(at(x, FSDP_END, sequence));
     FSDP_TRY(witness_end(&x->witness, x->out));
-    /* What it adds to gradients is scaled, whatever became of them before. */
+    /* The pass adds scaled gradients, even if those before were unscaled. */
     x->unscaled = x->unscaled && a->verb == SCRIPT_EVAL;
     FSDP_TRY(show_progress(x));
     return x->workload->end(x->run, loss_of(x, a));

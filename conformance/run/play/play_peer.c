@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_peer.c - reads a checkpoint by name, as somebody else would; what is
- * read goes into the record beside what the engine shows of it.
+ * play_peer.c - reads a checkpoint by name, as another program would, and
+ * records what it reads beside what the engine shows.
  */
 #include "checkpoint/checkpoint.h"
 #include "run/play/play.h"
@@ -29,7 +29,8 @@ static int read_peer(struct peer_visit *v, const struct fsdp_piece *piece,
                                  piece->parameter, piece->first, piece->n,
                                  FSDP_DTYPE_F32, values);
     } else if (values) {
-        status = FSDP_OK; /* it is not there: the record shows none */
+        status = FSDP_OK; /* the tensor is missing, and so it is in the
+                             record */
     }
     free(values);
     return status;

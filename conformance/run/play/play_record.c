@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_record.c - what of a run goes into the record, and where. A record is by
- * steps: a step begins with its first pass, and ends with its zero_grad and the
- * evaluation behind that. Steps that are made while a checkpoint is being saved
- * are not recorded: another life plays them again.
+ * play_record.c - notes the parts of a run that go into the record, at their
+ * places. A record is by steps: a step begins with its first pass, and ends
+ * with its zero_grad and the evaluation behind that. Steps that are made while
+ * a checkpoint is being saved are not recorded: another life plays them again.
  */
 #include "run/play/play.h"
 #include "run/process/orphans.h"
@@ -14,7 +14,7 @@
 
 /* ---- Marks -------------------------------------------------------------- */
 
-/* What was communicated since the last mark. */
+/* Makes a sequence of what was communicated since the last mark. */
 static int mark(struct driver *x, uint32_t *out)
 {
     int64_t sequence = recorder_mark(x->recorder);
@@ -72,8 +72,8 @@ static void give_way(struct record_rank *out)
     out->n_steps = 0;
 }
 
-/* A life that loads at once goes on with the record of the one before; to
- * another one the first gives way, but for its losses. */
+/* A life that begins with a load goes on with the record of the life before. To
+ * any other the record so far gives way, but for its losses. */
 void play_note_again(struct driver *x)
 {
     const uint32_t played = x->serial ? x->d->c->ranks : 1;
@@ -172,7 +172,7 @@ bool play_is_looked_at(const struct driver *x, const struct script_action *a)
     const struct script_action *next = a;
 
     if (x->by_action || x->d->purpose != DRIVE_TO_RECORD) {
-        return false; /* what is to be seen is looked at; or nothing is */
+        return false; /* tensors are seen by looks; or none is recorded */
     }
     if ((a->verb != SCRIPT_PASS && a->verb != SCRIPT_CLIP) ||
         a->ending != SCRIPT_WHOLE) {
@@ -191,7 +191,8 @@ struct pieces_visit {
     int status;
 };
 
-/* Beyond any model here; a piece within it is for requirements to judge. */
+/* More than any model here has; whether a smaller piece is right is for
+ * requirements to judge. */
 #define PIECE_MOST ((uint64_t)1 << 52)
 
 static void visit_piece(void *context, const struct fsdp_piece *piece)
@@ -208,7 +209,7 @@ static void visit_piece(void *context, const struct fsdp_piece *piece)
     }
     if (piece->parameter >= 1u << 20 || piece->first > PIECE_MOST ||
         piece->n > PIECE_MOST) {
-        v->status = FSDP_ERR_INVALID; /* no record could hold it */
+        v->status = FSDP_ERR_INVALID; /* such a piece could not be recorded */
     }
     if (v->status == FSDP_OK && data && piece->n &&
         v->x->d->purpose == DRIVE_TO_RECORD) {
@@ -218,7 +219,8 @@ static void visit_piece(void *context, const struct fsdp_piece *piece)
     }
 }
 
-/* The same of buffers, which rest behind as many steps. */
+/* The same for buffers; those after an optimizer step count as those of the
+ * next step. */
 static int look_at_buffers(struct driver *x, uint32_t stage, uint32_t step)
 {
     if (x->model->n_buffers == 0) {
@@ -235,7 +237,8 @@ static int look_at_buffers(struct driver *x, uint32_t stage, uint32_t step)
                      stage == RECORD_AFTER && !x->by_action ? step + 1 : step);
 }
 
-/* The stages of the record that a look fills, by what it follows. */
+/* By the verb that a look follows: the number of stages of the record that the
+ * look fills, and which. */
 static const uint32_t stages[SCRIPT_N_VERBS][4] = {
     [SCRIPT_AGAIN] = {1, RECORD_INITIAL},
     [SCRIPT_PASS] = {2, RECORD_REDUCED, RECORD_BEFORE},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_send.c - values that rank 0 has in its memory, and an engine sends to
- * all; whether the engine leaves that memory as it was; and calls for that
- * which must be refused.
+ * play_send.c - has an engine send values in rank 0's memory to all ranks;
+ * checks that the engine leaves that memory as it was; and makes such calls
+ * that must be refused.
  */
 #include "run/play/play.h"
 
@@ -12,10 +12,10 @@
 static int call(struct driver *x, const struct fsdp_values *from)
 {
     return x->engine.send_values ? x->engine.send_values(x->sharded, from)
-                                 : FSDP_ERR_INVALID; /* it is claimed */
+                                 : FSDP_ERR_INVALID; /* the engine claims it */
 }
 
-/* What is given, by the number of its original; NULL: nothing is. */
+/* Frees the values that were given, by parameter; NULL: none were given. */
 static void release(struct driver *x, float **value)
 {
     for (uint32_t p = 0; value && p < x->model->n_parameters; p++) {
@@ -24,9 +24,9 @@ static void release(struct driver *x, float **value)
     free(value);
 }
 
-/* Of parameter p, if the action gives it values, in new memory. What is
- * ignored, and every other name of what is tied, has some, too, of which
- * nothing is to be read: no numbers. */
+/* Makes the values of parameter p in new memory, if the action gives it any. A
+ * parameter that is ignored, or is another name of a tied one, always has
+ * memory, but with NaNs, since the engine must not read it. */
 static int values_of(struct driver *x, const struct script_action *a,
                      uint32_t p, float **out)
 {
@@ -61,7 +61,7 @@ static int make(struct driver *x, const struct script_action *a, float ***out)
     return FSDP_OK;
 }
 
-/* What was given is as it was; MISMATCH: it is not. */
+/* OK if the given values are as they were; MISMATCH: they are not. */
 static int compare_given(struct driver *x, const struct script_action *a,
                          float *const *value)
 {
@@ -92,7 +92,7 @@ static int note_kept(struct driver *x, const struct script_action *a,
     return drive_answer(x, "sent-values-kept", status);
 }
 
-/* Who plays all ranks is given the same. */
+/* A serial run is given the same values. */
 int play_send(struct driver *x, const struct script_action *a)
 {
     const bool all = a->parameter == SCRIPT_ALL;
@@ -112,7 +112,8 @@ int play_send(struct driver *x, const struct script_action *a)
     }
     if (status == FSDP_OK) {
         status = x->engine.send_values ? play_send_values_sizes(x, &from)
-                                       : FSDP_ERR_INVALID; /* it is claimed */
+                                       : FSDP_ERR_INVALID; /* the engine claims
+                                                              it */
     }
     if (status == FSDP_OK) {
         status = note_kept(x, a, value);
@@ -134,7 +135,7 @@ static uint32_t last_sent(const struct driver *x)
     return p;
 }
 
-/* Its message has the word, or name. */
+/* Notes whether the message has the word, or the name. */
 static int note_named(struct driver *x, const struct play_wrong *how,
                       int status)
 {
@@ -149,7 +150,7 @@ static int note_named(struct driver *x, const struct play_wrong *how,
                      x, lacks ? "unnamed-parameter" : "unnamed-option", 0);
 }
 
-/* Ones for all, from rank 0; but for what is wrong. */
+/* Sends ones for all parameters, from rank 0; but for what is wrong. */
 int play_wrong_send(struct driver *x, const struct play_wrong *how, int *status)
 {
     const uint32_t last = x->env.world - 1;

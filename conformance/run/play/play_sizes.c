@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_sizes.c - calls whose struct is that of an older caller, who lacks its
- * last fields, or of a newer one, who has more behind them: none is refused for
- * that, no field is read that an older caller lacks, and nothing behind the
- * last field. There is an answer only where a call was refused, or came out
- * otherwise.
+ * play_sizes.c - makes calls whose struct is that of an older caller, which
+ * lacks the last fields, or of a newer one, which has more behind them. An
+ * engine must refuse none for that, read no field that an older caller lacks,
+ * and nothing behind the last field. An answer is added only if a call was
+ * refused, or had another result.
  */
 #include "run/play/play.h"
 
@@ -22,7 +22,7 @@ static int note_answer(struct driver *x, bool good, const char *name)
     return good ? FSDP_OK : drive_answer_number(x, name, 0);
 }
 
-/* Measures alone. */
+/* Calls clip to measure the norm alone. */
 static bool measures(struct driver *x, const struct fsdp_clip *clip, float want)
 {
     float norm = NAN;
@@ -76,8 +76,8 @@ static int newer_step(struct driver *x, struct fsdp_step *step)
     return status;
 }
 
-/* A step has never grown: none is older. Whoever is refused for the size goes
- * on with the usual one. */
+/* struct fsdp_step has never grown, so there is no older one. If the size is
+ * refused, the usual one is given instead. */
 int play_step_sizes(struct driver *x, struct fsdp_step *step)
 {
     const int status = newer_step(x, step);
@@ -91,7 +91,7 @@ int play_step_sizes(struct driver *x, struct fsdp_step *step)
 
 /* ---- shard --------------------------------------------------------------- */
 
-/* What no dtype, no unit and no factor is. */
+/* Numbers that are no valid dtype, unit or factor. */
 static const uint32_t *odd_numbers(struct driver *x)
 {
     for (uint32_t i = 0; i < DRIVE_ODD; i++) {
@@ -100,7 +100,7 @@ static const uint32_t *odd_numbers(struct driver *x)
     return x->sized.odd;
 }
 
-/* Before there was mixed precision; grad_dtype was padding. */
+/* Makes options from before mixed precision, when grad_dtype was padding. */
 static void age_options(struct driver *x, struct fsdp_options *o)
 {
     const float *const odd = (const float *)(const void *)odd_numbers(x);
@@ -158,7 +158,8 @@ static int shard(struct driver *x, const struct fsdp_model *model,
     return x->engine.shard(&x->env, model, units, options, &x->sharded);
 }
 
-/* Model and units are lent for the whole life. */
+/* Makes model, units and options of other sizes; model and units are kept for
+ * the whole life. */
 static void take_sizes(struct driver *x, bool older,
                        struct fsdp_options *options, uint32_t bytes)
 {
@@ -179,7 +180,8 @@ static void take_sizes(struct driver *x, bool older,
     }
 }
 
-/* One after the other has its usual size again, until it is taken. */
+/* If the call is refused, one struct after the other gets its usual size, until
+ * it is not. */
 int play_shard_sizes(struct driver *x, const struct fsdp_options *options)
 {
     static const char *const name[2][3] = {
@@ -211,7 +213,8 @@ int play_shard_sizes(struct driver *x, const struct fsdp_options *options)
 
 /* ---- What is asked for in other structs ---------------------------------- */
 
-/* A struct of another size was refused: the usual one is what counts. */
+/* A struct of another size was refused, so the result with the usual size
+ * counts. */
 static int other_than(struct driver *x, int usual, const char *name)
 {
     return usual != FSDP_OK ? usual : note_answer(x, false, name);
@@ -243,7 +246,7 @@ int play_save_sizes(struct driver *x, const struct fsdp_save *save)
                       older ? "size-save-older" : "size-save-newer");
 }
 
-/* FUNCTION of the engine, which is there, with a newer STRUCT. */
+/* Calls FUNCTION of the engine, which has it, with a newer STRUCT. */
 #define NEWER(FUNCTION, STRUCT, NAME)                                       \
     int play_##FUNCTION##_sizes(struct driver *x, const struct STRUCT *how) \
     {                                                                       \

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play_summon.c - what is unsharded to be read: all of it, one unit, or what
- * rank 0 alone is shown; and calls for that which must be refused.
+ * play_summon.c - unshards parameters so that they can be read: all, those of
+ * one unit, or all on rank 0 alone; and makes such calls that must be refused.
  */
 #include "run/play/play.h"
 
 #include <string.h>
 
-/* A parameter is shown on this rank. Who plays all ranks shows every one: its
- * run is compared with those of other units. */
+/* Whether a parameter is shown on this rank. A serial run, which plays all
+ * ranks, shows every one, since it is compared with runs that have other
+ * units. */
 static bool shows(const struct driver *x, const struct script_action *a,
                   uint32_t p)
 {
@@ -41,11 +42,11 @@ static int read_all(struct driver *x, const struct script_action *a)
     return FSDP_OK;
 }
 
-/* Who plays all ranks has nothing to unshard. */
+/* A serial run has nothing to unshard. */
 int play_unshard(struct driver *x, const struct script_action *a)
 {
     if (!x->serial && !x->engine.unshard_all) {
-        return FSDP_ERR_INVALID; /* it is claimed */
+        return FSDP_ERR_INVALID; /* the engine claims it */
     }
     drive_place(x, RACE_AT_SUMMON, 0);
     if (!x->serial) {
@@ -61,7 +62,7 @@ int play_reshard(struct driver *x, const struct script_action *a)
         return FSDP_OK;
     }
     if (!x->engine.reshard_all) {
-        return FSDP_ERR_INVALID; /* it is claimed */
+        return FSDP_ERR_INVALID; /* the engine claims it */
     }
     FSDP_TRY(x->engine.reshard_all(x->sharded));
     return drive_answer(x, "param-after-reshard-all",
@@ -82,11 +83,11 @@ int play_summon(struct driver *x, const struct script_action *a)
 static int summon(struct driver *x, const struct fsdp_summon *how)
 {
     return x->engine.summon ? x->engine.summon(x->sharded, how)
-                            : FSDP_ERR_INVALID; /* it is claimed */
+                            : FSDP_ERR_INVALID; /* the engine claims it */
 }
 
-/* INVALID if every parameter is refused that is not shown; else the first
- * other answer. Where all is shown nobody is asked. */
+/* INVALID if every parameter that is not shown is refused; else the first other
+ * answer. If all are shown there is no answer. */
 static int ask_others(struct driver *x, const struct script_action *a)
 {
     int status = FSDP_ERR_INVALID;
@@ -115,7 +116,7 @@ int play_summon_some(struct driver *x, const struct script_action *a)
         return read_all(x, a);
     }
     FSDP_TRY(x->engine.summon ? play_summon_sizes(x, &how)
-                              : FSDP_ERR_INVALID); /* it is claimed */
+                              : FSDP_ERR_INVALID); /* the engine claims it */
     FSDP_TRY(read_all(x, a));
     FSDP_TRY(ask_others(x, a));
     return play_reshard(x, a);
@@ -123,7 +124,7 @@ int play_summon_some(struct driver *x, const struct script_action *a)
 
 /* ---- Calls that must be refused; *status is what the engine answered ----- */
 
-/* Of one unit, on every rank. */
+/* Summons one unit on every rank. */
 static int summon_unit(struct driver *x, uint32_t unit, int *status)
 {
     const struct fsdp_summon how = {

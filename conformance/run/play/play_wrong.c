@@ -27,7 +27,7 @@ int play_ask_all(struct driver *x, int (*ask)(struct fsdp_sharded *, uint32_t,
     return status;
 }
 
-/* Whether the module of p computes its backward just now. */
+/* Whether the module of p is computing its backward. */
 static bool in_backward_of(const struct driver *x, uint32_t p)
 {
     return x->point == FSDP_PRE_BACKWARD &&
@@ -75,7 +75,7 @@ static int ask_grad(struct driver *x, uint32_t p)
     return x->engine.grad(x->sharded, p, &t);
 }
 
-/* Of the first, or of one that there is not. */
+/* Asks for the first parameter, or for one that does not exist. */
 static int of_one(struct driver *x, const struct play_wrong *how, int *status)
 {
     *status = how->ask(x, how->more > 0 ? x->model->n_parameters : 0);
@@ -94,9 +94,9 @@ static int any_grad(struct driver *x, int *status)
     return FSDP_OK;
 }
 
-/* Of every parameter that is meant; where none is, of one that there is not.
- * Whoever asks is told which it is; for a gradient, where another's would be
- * lent. */
+/* Asks for every parameter that is meant; if none is, for one that does not
+ * exist. The refusal has to name the parameter; that of a gradient only if
+ * another one would be lent at this point. */
 static int of_each(struct driver *x, const struct play_wrong *how, int *status)
 {
     struct fsdp_error *e = x->env.error;
@@ -132,14 +132,14 @@ static bool is_frozen(const struct driver *x, uint32_t p)
     return (x->flags[p] & FSDP_FROZEN) != 0;
 }
 
-/* Its module is. */
+/* Whether the module of p is being recomputed. */
 static bool is_recomputed(const struct driver *x, uint32_t p)
 {
     return x->point == FSDP_PRE_RECOMPUTE &&
            x->model->parameter_module[p] == x->index;
 }
 
-/* Who cannot do it has nothing to refuse. */
+/* Answers for an engine that lacks the function: as if it had refused. */
 static int refuse_of(struct driver *x, uint32_t p)
 {
     *x->env.error = (struct fsdp_error){.status = FSDP_ERR_INVALID,
@@ -187,7 +187,7 @@ static int zero(struct driver *x, int *status)
     return FSDP_OK;
 }
 
-/* Nothing refuses what is not there. */
+/* Calls reshard_all; an engine without it has refused. */
 static int reshard_all(struct driver *x, int *status)
 {
     *status = x->engine.reshard_all ? x->engine.reshard_all(x->sharded)
@@ -207,8 +207,8 @@ static int unshard_all(struct driver *x, int *status)
     return FSDP_OK;
 }
 
-/* `as` is what makes an infinite norm an error: an infinity that is there, or
- * one that an inverse scale would make. */
+/* `as` says why the norm is infinite: an infinity is there, or an inverse scale
+ * would make one. */
 static int clip(struct driver *x, const struct play_wrong *how, int *status)
 {
     const struct fsdp_clip c = {.size = sizeof(c),
@@ -222,7 +222,7 @@ static int clip(struct driver *x, const struct play_wrong *how, int *status)
     float norm;
 
     if (!x->engine.clip_grad_norm) {
-        return FSDP_ERR_INVALID; /* it is claimed */
+        return FSDP_ERR_INVALID; /* the engine claims it */
     }
     *status = x->engine.clip_grad_norm(x->sharded, &c, &norm);
     return FSDP_OK;
@@ -241,8 +241,8 @@ static int made(struct driver *x, const struct play_wrong *how, int *status)
 
 static const struct play_wrong calls[SCRIPT_N_CALLS];
 
-/* What was begun, or unsharded, all the same is ended: the next call is asked
- * at rest, too. */
+/* Ends what was begun or unsharded although it had to be refused, so that the
+ * next call is made at rest, too. */
 static void end_it(struct driver *x, uint32_t call)
 {
     if (call == SCRIPT_CALL_BEGIN_TWICE) {
@@ -255,7 +255,7 @@ static void end_it(struct driver *x, uint32_t call)
     }
 }
 
-/* What is refused for want of values names a parameter. */
+/* A refusal because values are missing has to name a parameter. */
 static int deferred(struct driver *x, const struct play_wrong *how, int *status)
 {
     const struct fsdp_error *e = x->env.error;
@@ -403,11 +403,11 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_SET_PREDIVIDE_INFINITE] = {.with = play_wrong_factor,
                                             .knob = FSDP_KNOB_PREDIVIDE_FACTOR,
                                             .value = INFINITY},
-    /* Whose inverse is not finite. */
+    /* The inverse of this factor is not finite. */
     [SCRIPT_CALL_SET_PREDIVIDE_TINY] = {.with = play_wrong_factor,
                                         .knob = FSDP_KNOB_PREDIVIDE_FACTOR,
                                         .value = 0x1p-140f},
-    /* Which, times 256, is not finite, and by itself is. */
+    /* This factor is finite, and 256 times it is not. */
     [SCRIPT_CALL_SET_DIVIDE_OF_ALL] = {.with = play_wrong_factor,
                                        .unit = FSDP_NO_UNIT,
                                        .knob = FSDP_KNOB_DIVIDE_FACTOR,
@@ -441,7 +441,7 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
     [SCRIPT_CALL_ASSIGN_OF_IGNORED] = {.with = of_each,
                                        .is_meant = is_ignored,
                                        .ask = ask_assign},
-    /* A bit that no part has. */
+    /* A bit that stands for no part. */
     [SCRIPT_CALL_SAVE_UNKNOWN_PART] = {.with = play_wrong_save,
                                        .what = 2 * FSDP_SAVE_EXTRA},
     [SCRIPT_CALL_SAVE_UNKNOWN_DTYPE] = {.with = play_wrong_save,
@@ -480,7 +480,7 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
                                      .as = SCRIPT_CALL_SUMMON_WHILE_OPEN},
 };
 
-/* Who plays all ranks is asked for numbers alone. */
+/* A serial run is asked for wrong numbers alone. */
 int play_wrong_call(struct driver *x, uint32_t call)
 {
     int status = FSDP_OK;
