@@ -27,7 +27,7 @@ enum {
 struct adapter {
     const struct adapter_job *job;
     struct adapter_claims claims;
-    struct run_case *c; /* that are claimed; job->claimed has them */
+    struct run_case *c; /* the claimed cases, which job->claimed owns */
     uint32_t n, next;   /* c[next..n) are to be run */
     char folder[RECORD_PATH_BYTES], output[RECORD_PATH_BYTES + 16];
     char records[RECORD_PATH_BYTES]; /* absolute */
@@ -66,7 +66,7 @@ static int open_folder(struct adapter *a, struct fsdp_error *error)
     FSDP_TRY(record_path(a->folder, a->records, "job", error));
     FSDP_TRY(record_make_directory(a->folder, error));
     snprintf(a->output, sizeof(a->output), "%s/output.txt", a->folder);
-    /* What an earlier run left behind passes for nothing of this one. */
+    /* Removes what an earlier run left, which would pass for this one's. */
     for (uint32_t i = 0; i < cases->n; i++) {
         case_folder(a->records, &cases->c[i], false, folder);
         if (access(folder, F_OK) == 0) {
@@ -119,7 +119,7 @@ static int ask_claims(struct adapter *a, struct fsdp_error *error)
     return FSDP_OK;
 }
 
-/* The cases that are claimed, each with its folder. */
+/* Selects the cases that are claimed, and writes the folder of each. */
 static int prepare(struct adapter *a, struct fsdp_error *error)
 {
     const struct case_list *cases = a->job->cases;
@@ -163,8 +163,8 @@ static int write_list(const struct adapter *a, struct fsdp_error *error)
     return record_text_save(&t, path, error);
 }
 
-/* Says of a case without a record whose it would have been, and how its process
- * ended. */
+/* Writes for a case without a record which adapter it was given to, and how the
+ * process ended. */
 static int account(const struct adapter *a, const struct run_case *c,
                    const struct adapter_process *p, struct fsdp_error *error)
 {
@@ -180,7 +180,7 @@ static int account(const struct adapter *a, const struct run_case *c,
         &(struct case_process_end){p->wait_status, p->timed_out, 0, 0}, error);
 }
 
-/* One start. *done: there is no reason to start it again. */
+/* Starts the adapter once. *done: there is no reason to start it again. */
 static int start(struct adapter *a, bool *done, struct fsdp_error *error)
 {
     struct adapter_process p = {.command = a->job->command,
@@ -202,11 +202,13 @@ static int start(struct adapter *a, bool *done, struct fsdp_error *error)
     if (bad || a->next < a->n) {
         adapter_process_show(&p);
     }
-    if (bad && a->next < a->n) { /* in this one, as it has no record */
+    if (bad && a->next < a->n) { /* it ended in this case, which has no
+                                    record */
         FSDP_TRY(account(a, &a->c[a->next], &p, error));
         a->next++;
     }
-    *done = !bad || a->next == a->n; /* it ended well: what is missing stays */
+    *done = !bad || a->next == a->n; /* it ended well: what is missing stays
+                                        missing */
     return FSDP_OK;
 }
 
@@ -219,7 +221,7 @@ static void take_claims(struct adapter_claims *to,
     }
 }
 
-/* Its folder, and what it claims. */
+/* Makes the adapter's folder, and asks for its claims. */
 static int begin_adapter(struct adapter *a, const struct adapter_job *job,
                          struct fsdp_error *error)
 {
@@ -255,7 +257,7 @@ int adapter_run(const struct adapter_job *job, struct fsdp_error *error)
         status = prepare(a, error);
         done = a->n == 0;
     }
-    /* Where nothing is claimed, no record says by whom. */
+    /* If nothing is claimed, no record names the adapter, so one case does. */
     if (status == FSDP_OK && done && job->cases->n > 0) {
         status =
             account(a, &job->cases->c[0],

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * adapter_case.c - writes the folder of a case for programs of their own.
+ * adapter_case.c - writes the folder of a case for programs outside of the
+ * suite.
  */
 #include "run/adapter_case.h"
 
@@ -183,13 +184,14 @@ static int write_case(const char *folder, const struct run_case *c,
     return record_text_save(&t, path, error);
 }
 
-/* Tensors that grow in number, with copies of what they show. */
+/* A growing list of tensors, with copies of the names and shapes that they
+ * point to. */
 struct bundle {
     struct safetensors_tensor *t;
     char (*name)[64];
     void **data;
     size_t n, room;
-    /* of the samples that are visited */
+    /* step, microbatch and rank of the samples that are visited */
     uint32_t step, microbatch, rank;
 };
 
@@ -212,7 +214,7 @@ static int bundle_grow(struct bundle *b)
     return FSDP_OK;
 }
 
-/* Takes `data`, which was malloc'ed, also where it fails. */
+/* Owns `data`, which was malloc'ed, also where it fails. */
 static int bundle_add(struct bundle *b, const char *name, const char *dtype,
                       uint32_t n_dims, const uint64_t *shape, void *data)
 {
@@ -245,7 +247,7 @@ static int bundle_write(struct bundle *b, const char *folder, const char *file,
     int status = record_path(path, folder, file, error);
 
     for (size_t i = 0; i < b->n; i++) {
-        b->t[i].name = b->name[i]; /* it has moved while it grew */
+        b->t[i].name = b->name[i]; /* the list has moved while it grew */
     }
     if (status == FSDP_OK) {
         status = safetensors_write(path, b->t, b->n, &meta, 1, false, why,
@@ -314,7 +316,7 @@ static int add_initial(struct bundle *b, const struct fsdp_model *m,
     return bundle_add(b, m->buffer_name[buffer], dtypes[dtype], 1, &n, data);
 }
 
-/* Of a model that has buffers. */
+/* Writes the buffers of a model that has any. */
 static int write_buffers(const char *folder, const struct fsdp_model *m,
                          struct fsdp_error *error)
 {
@@ -370,8 +372,8 @@ static int visit_samples(void *context, const struct workload_samples *s)
     return bundle_add(b, name, s->dtype, s->n_dims, s->shape, data);
 }
 
-/* Of how many steps there are samples. An evaluation looks at those of the
- * step behind the last; a script says itself whose it wants. */
+/* The number of steps that have samples. An evaluation uses those of the step
+ * behind the last; a script itself says which it wants. */
 static uint32_t steps_of(const struct run_case *c, const struct script *script)
 {
     struct script_walk walk = script_begin(script);
@@ -449,7 +451,8 @@ int adapter_case_write(const char *folder, const struct run_case *c,
         status =
             write_batches(folder, c, model.model, steps_of(c, &script), error);
     }
-    if (status == FSDP_OK) { /* last: a folder with it is whole */
+    if (status == FSDP_OK) { /* written last: a folder that has it is
+                                complete */
         status = write_case(folder, c, &model, &script, error);
     }
     script_release(&script);

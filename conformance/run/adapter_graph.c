@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * adapter_graph.c - writes a graph as it is kept: the calls of each sequence,
- * what has no backward, and which microbatches leave which parameter without a
- * gradient. The kinds of modules are their classes.
+ * which of them have no backward, and which microbatches leave which parameter
+ * without a gradient. The kinds of modules are their classes.
  */
 #include "run/adapter_graph.h"
 

@@ -31,8 +31,8 @@ static int fail(struct fsdp_error *error, const char *what)
     return FSDP_ERR_IO;
 }
 
-/* A word for the shell: "'" in it ends the quotes, stands by itself, and
- * begins them again. Cut where it does not fit, and then of no use. */
+/* Quotes a word for the shell: "'" in it ends the quotes, stands by itself, and
+ * begins them again. False: it did not fit, and is of no use. */
 static bool quote(const char *word, char *to, size_t room)
 {
     size_t n = 0;
@@ -97,7 +97,7 @@ static uint64_t progress_of(const struct adapter_process *p)
     return n + (p->progress ? p->progress(p->context) : 0);
 }
 
-/* True: it has ended by itself. */
+/* Watches the process. True: it has ended by itself. */
 static bool watch(struct adapter_process *p, pid_t pid)
 {
     uint64_t seen = 0;
@@ -137,7 +137,7 @@ int adapter_process_run(struct adapter_process *p, struct fsdp_error *error)
     if (pid < 0) {
         return fail(error, "cannot fork an adapter");
     }
-    setpgid(pid, pid); /* whoever comes first, the child or we */
+    setpgid(pid, pid); /* done by both, since either may come first */
     ended = watch(p, pid);
     if (!ended) {
         kill(-pid, SIGTERM);

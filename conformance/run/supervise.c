@@ -21,11 +21,11 @@
 
 enum {
     MAX_WORKERS = 64,
-    DEATHS = 8 /* cases, each with a dead rank, before it is said */
+    DEATHS = 8 /* so many cases with a dead rank, before a line says so */
 };
 
 static volatile sig_atomic_t interrupted, again, suspended;
-static struct timespec came; /* when it was interrupted */
+static struct timespec came; /* when the run was interrupted */
 
 static void on_signal(int number)
 {
@@ -47,8 +47,9 @@ void supervise_catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a limit of files fails, as a full disk does */
-    orphans_adopt();          /* of workers */
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files makes writes fail,
+                                 as a full disk does */
+    orphans_adopt();          /* what workers leave behind */
 }
 
 bool supervise_interrupted(void)
@@ -133,8 +134,8 @@ static uint32_t start(struct supervised *worker, uint32_t n_workers,
     return running;
 }
 
-/* What it said last is still on its way. What a process that it left behind
- * goes on printing is not waited for. */
+/* Reads what an ended worker has said and printed last. If a process that it
+ * left behind goes on printing, that is not waited for. */
 static void read_the_rest(struct supervised *w, struct supervise_engine *engine)
 {
     enum {
@@ -204,8 +205,8 @@ static void catch_suspension(struct sigaction *before)
     }
 }
 
-/* From a terminal, and until that continues it: workers, whom it does not
- * reach, end their cases and wait. */
+/* Suspends the supervisor, as the terminal wants it, until it continues it. The
+ * terminal's signal does not reach workers: they end their cases and wait. */
 static void suspend(const struct supervised *worker, uint32_t n,
                     struct sigaction *before)
 {
@@ -237,7 +238,8 @@ static uint32_t lost(const struct supervised *worker, uint32_t n_workers)
     return n;
 }
 
-/* Once: whoever waits for an engine that dies in every case need not. */
+/* Says once that many cases have a dead rank, so that nobody waits for an
+ * engine that dies in every case. */
 static void look_for_deaths(struct progress *p, bool *said)
 {
     if (!*said && !p->silent && p->done >= DEATHS && p->failed == p->done) {
@@ -281,8 +283,8 @@ int supervise(const struct supervise_job *job, struct supervise_engine *engine,
     struct sigaction before;
 
     if (status == FSDP_OK && !job->cleared) {
-        /* None of an earlier run may pass for one of this run, whose worker
-         * did not come to writing it. */
+        /* Removes the records of an earlier run, which could pass for one of
+         * this run if its worker died before writing it. */
         status = supervise_clear(job->records, job->cases, job->n_cases,
                                  strcmp(job->engine, "unsharded") == 0, error);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * supervise_interrupted_test.c - a signal ends the clearing of folders, too,
- * which takes seconds where a disk is busy; whoever cleared then knows that
- * records of an earlier run may still be there.
+ * supervise_interrupted_test.c - a signal also ends the clearing of folders,
+ * which takes seconds on a busy disk; the caller then knows that records of an
+ * earlier run may still be there.
  */
 #include <setjmp.h>
 #include <stdarg.h>

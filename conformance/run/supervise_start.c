@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * supervise_start.c - starts a worker: its folder, its command line, its
- * descriptors, and what it is kept away from.
+ * supervise_start.c - starts a worker: makes its folder, its command line and
+ * its descriptors, and keeps it away from all else.
  */
 #include "cases/case_script.h"
 #include "run/process/isolate.h"
@@ -23,11 +23,12 @@
 
 enum {
     MAX_ARGUMENTS = 64,
-    MAX_OUTPUTS = 512 /* of all workers: a process may have 1024 files */
+    MAX_OUTPUTS = 512 /* outputs of all workers: a process may have 1024
+                         files */
 };
 
-/* Beside the batch the scripts that it plays and that are not the suite's: one
- * behind the other, each with the 0 that ends it. */
+/* Writes the batch's scripts that are not the suite's into a file beside it:
+ * one behind the other, each with the 0 that ends it. */
 static bool write_scripts(const struct supervised *w)
 {
     char path[sizeof(w->batch) + 16];
@@ -174,16 +175,17 @@ static void make_command(struct supervised *w, struct command *c)
     }
 }
 
-/* The ends of a worker's descriptors that it has itself. */
+/* The worker's own ends of its descriptors. */
 struct ends {
     int words, output[SUPERVISED_OUTPUTS];
 };
 
-/* Descriptors at the numbers where a worker looks for them. */
+/* Moves descriptors to the numbers where a worker looks for them. */
 static void place_ends(const struct supervised *w, const struct ends *e)
 {
     enum {
-        FAR = WORKER_OUTPUTS_FD + SUPERVISED_OUTPUTS /* out of the way */
+        FAR = WORKER_OUTPUTS_FD + SUPERVISED_OUTPUTS /* beyond all numbers that
+                                                        a worker looks for */
     };
     int words = fcntl(e->words, F_DUPFD_CLOEXEC, FAR);
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -203,7 +205,7 @@ static void place_ends(const struct supervised *w, const struct ends *e)
     if (is_mpi(w)) {
         return;
     }
-    dup2(null, STDIN_FILENO); /* a terminal's input is nobody's here */
+    dup2(null, STDIN_FILENO); /* a worker never reads from the terminal */
     dup2(words, WORKER_WORDS_FD);
     for (uint32_t i = 1; i < w->n_outputs; i++) {
         dup2(output[i], WORKER_OUTPUTS_FD + (int)i - 1);
@@ -218,8 +220,9 @@ static _Noreturn void die(const struct ends *e, const char *what,
     _exit(127);
 }
 
-/* Who started us may have died before the kernel knew what to do then. Its
- * number is 0 where it is in another namespace; but nobody reads any more. */
+/* Whether the supervisor is gone: it may have died before the kernel was told
+ * to kill the worker then. Its process number is 0 if it is in another
+ * namespace; but if it is gone nothing reads from our descriptors. */
 static bool is_alone(const struct ends *e)
 {
     struct pollfd end = {.fd = e->words, .events = POLLOUT};
@@ -227,10 +230,11 @@ static bool is_alone(const struct ends *e)
     return poll(&end, 1, 0) == 1 && (end.revents & (POLLERR | POLLHUP));
 }
 
-/* What Open MPI does where nobody has said otherwise. Of a host that is gone,
- * or whose link is cut, nobody hears by itself: mpirun and each host's daemon
- * ask each other, and who gets no answer for half a minute says so, ends its
- * ranks and itself. Left alone, they would wait for minutes before they ask. */
+/* Sets defaults for Open MPI that a user may override. mpirun does not notice
+ * by itself that a host is gone or its link is cut: here mpirun and each host's
+ * daemon ask each other, and the one that gets no answer for half a minute says
+ * so, and ends its ranks and itself. By default they would wait for minutes
+ * before they ask. */
 static void set_open_mpi(void)
 {
     setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
@@ -287,8 +291,8 @@ static void close_ends(const struct ends *e, uint32_t n)
     }
 }
 
-/* Two ends: ours is read without waiting. Of what a worker says it is told
- * that it was heard. */
+/* Makes two ends: ours is read without waiting. With `answers` we can write to
+ * it, too, so that the worker is told that it was heard. */
 static bool open_two(bool answers, int *ours, int *theirs)
 {
     int fd[2] = {-1, -1};
@@ -322,8 +326,9 @@ static int open_ends(struct supervised *w, struct ends *e,
     return FSDP_OK;
 }
 
-/* The worker's own, and one for each rank that is a process; of many workers
- * with many ranks the last ones print as their worker does. */
+/* Counts a worker's outputs: its own, and one for each rank that is a process.
+ * If there are many workers with many ranks, the last ranks print to their
+ * worker's output. */
 static uint32_t count_outputs(const struct supervised *w)
 {
     const uint32_t n_workers = w->job->n_workers ? w->job->n_workers : 1;
@@ -361,7 +366,7 @@ static int start_process(struct supervised *w, struct ends *e,
         return worker_folder_fail(error, "cannot fork", "a worker");
     }
     if (is_mpi(w)) {
-        setpgid(w->pid, w->pid); /* whoever comes first, worker or we */
+        setpgid(w->pid, w->pid); /* done by both, since either may come first */
     }
     w->exit = (int)syscall(SYS_pidfd_open, w->pid, 0); /* -1: an old kernel */
     return FSDP_OK;

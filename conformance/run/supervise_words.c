@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * supervise_words.c - what a worker says of its cases, and what engines print
- * while they run. Neither reaches a terminal as it is: control characters
- * could rewrite what stands there.
+ * supervise_words.c - reads what a worker says of its cases, and what engines
+ * print while they run. Neither is shown on a terminal unchanged: control
+ * characters could rewrite what stands there.
  */
 #include "run/supervise_worker.h"
 #include "run/worker/worker.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    MAX_SHOWN = 12 /* lines that engines print in a case */
+    MAX_SHOWN = 12 /* so many lines that engines print in a case are shown */
 };
 
 /* Whether a line is this word and the index of a case. */
@@ -34,7 +34,7 @@ static bool says(const char *line, const char *word, uint32_t *index)
     return errno == 0 && value <= UINT32_MAX;
 }
 
-/* "refuse", a status and a sentence. */
+/* Reads "refuse", a status and a sentence. */
 static void take_refusal(struct supervised *w)
 {
     const char *number = w->line + strlen("refuse ");
@@ -45,7 +45,7 @@ static void take_refusal(struct supervised *w)
     status = strtol(number, &end, 10);
     if (end == number || errno != 0 || status < INT32_MIN ||
         status > INT32_MAX || end[0] != ' ' || end[1] == '\0') {
-        return; /* no worker says so */
+        return; /* no worker says that */
     }
     if (w->refused.status == FSDP_OK) {
         w->refused.status = (int32_t)status;
@@ -54,7 +54,7 @@ static void take_refusal(struct supervised *w)
     }
 }
 
-/* Why the case that it is in has no record, and so no verdict. */
+/* Notes why the worker's case has no record, and so no verdict. */
 static void take_loss(struct supervised *w)
 {
     char id[CASE_ID_BYTES];
@@ -66,7 +66,7 @@ static void take_loss(struct supervised *w)
     }
 }
 
-/* What a worker took to start: until then `last` is its start. */
+/* Notes how long a worker took to start: until then `last` is its start. */
 static void note_launch(const struct supervised *w,
                         struct supervise_engine *engine)
 {
@@ -84,10 +84,10 @@ void supervised_tell(const struct supervised *w, char what)
     }
 }
 
-/* What Open MPI says of a rank that a signal has ended: "mpirun noticed that
- * process rank 1 with PID 4711 on node a exited on signal 9 (Killed)." Whether
- * it exits accordingly, case_record_account looks. A rank that prints such a
- * line, and ends so, gains no more than by the signal itself. */
+/* Reads Open MPI's line on a rank that a signal has ended: "mpirun noticed that
+ * process rank 1 with PID 4711 on node a exited on signal 9 (Killed)."
+ * case_record_account checks that mpirun exits accordingly. A rank that prints
+ * such a line itself, and ends so, gains no more than by the signal itself. */
 static void take_notice(struct supervised *w, const char *text)
 {
     static const char before[] = " noticed that process rank ";
@@ -101,9 +101,9 @@ static void take_notice(struct supervised *w, const char *text)
     }
 }
 
-/* What SLURM says: "srun: error: node1: task 0: Segmentation fault", or with
- * " (core dumped)" behind. The first one: srun then ends the others, and says
- * of them that they were killed. */
+/* Reads SLURM's line: "srun: error: node1: task 0: Segmentation fault", or with
+ * " (core dumped)" behind. Only the first one counts: srun then kills the other
+ * tasks, and prints that, too. */
 static void take_task(struct supervised *w, const char *text)
 {
     static const char before[] = ": task ";
@@ -128,8 +128,8 @@ static void take_task(struct supervised *w, const char *text)
     }
 }
 
-/* A line that was printed, or what of it fits; with its case, if it has one,
- * and with its rank, if it is one's. */
+/* Shows a printed line, or the part of it that fits; with its case and its
+ * rank, if it has these. */
 static void show_line(struct supervised *w, struct supervised_output *from)
 {
     char id[CASE_ID_BYTES] = "before the first case";
@@ -170,7 +170,8 @@ static void take_output(struct supervised *w, struct supervised_output *from,
     }
 }
 
-/* At most so much at a time, so that a flood does not keep the supervisor. */
+/* Reads at most so much at a time, so that a flood does not block the
+ * supervisor. */
 static ssize_t read_some(int *fd, char bytes[SUPERVISED_PIECE])
 {
     ssize_t n = *fd < 0 ? 0 : read(*fd, bytes, SUPERVISED_PIECE);
@@ -185,7 +186,7 @@ static ssize_t read_some(int *fd, char bytes[SUPERVISED_PIECE])
     return n;
 }
 
-/* What was read from one of them. */
+/* Shows the lines in what was read from an output. */
 static void take_held(struct supervised *w)
 {
     for (size_t i = 0; i < w->n_held; i++) {
@@ -194,8 +195,9 @@ static void take_held(struct supervised *w)
     w->n_held = 0;
 }
 
-/* What was printed before a case ended was printed by it. Its processes have
- * ended, but for what stays for good: pipes hold 16 pieces each. */
+/* Shows all that was printed before a case ended, as printed by that case. Its
+ * processes have ended, but for those that stay for good: pipes hold 16 pieces
+ * each. */
 static void show_rest(struct supervised *w)
 {
     take_held(w);
@@ -212,8 +214,8 @@ static void show_rest(struct supervised *w)
     }
 }
 
-/* Cases begin and end in their order, each once; anything else that a line
- * says of them was not said by a worker. */
+/* Takes a line from the worker. Cases begin and end in their order, each once;
+ * a line that says anything else of them is not from the worker. */
 static void take_line(struct supervised *w, struct supervise_engine *engine)
 {
     uint32_t i;
@@ -236,7 +238,7 @@ static void take_line(struct supervised *w, struct supervise_engine *engine)
             show_rest(w);
             if (ended) {
                 supervised_settle(w, engine);
-                /* The next one begins when the record of this one is out of
+                /* The next case begins when the record of this one is out of
                  * reach. */
                 supervised_tell(w, WORKER_HEARD);
             }
@@ -280,8 +282,8 @@ static bool read_words(struct supervised *w, struct supervise_engine *engine)
     return n > 0;
 }
 
-/* What is printed comes by other ways than the word that its case has begun,
- * which was said before: that is read first. */
+/* Output comes by other descriptors than the word that a case has begun, which
+ * was said before: so the words are read first. */
 bool supervised_read(struct supervised *w, struct supervise_engine *engine)
 {
     bool any = false;

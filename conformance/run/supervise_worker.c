@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    EXIT_NOT_BEGUN = 127 /* the loader's */
+    EXIT_NOT_BEGUN = 127 /* the exit code of the dynamic loader */
 };
 
 bool supervised_has_ended(struct supervised *w)
@@ -32,7 +32,7 @@ bool supervised_has_ended(struct supervised *w)
     return true;
 }
 
-/* Whether what it plays are unsharded runs. */
+/* Whether the engine plays unsharded runs. */
 static bool plays_baselines(const struct supervise_engine *said)
 {
     return strncmp(said->claims, "serial", strlen("serial")) == 0;
@@ -107,7 +107,7 @@ static int account(struct supervised *w, const struct supervise_engine *said,
     return FSDP_OK;
 }
 
-/* All of it that is in its group, too. */
+/* Kills the worker and its process group. */
 static void shoot(const struct supervised *w)
 {
     kill(w->pid, SIGKILL);
@@ -131,13 +131,15 @@ void supervised_close(struct supervised *w)
     close_end(&w->exit);
 }
 
-/* No worker could run: the user's to put right, unless memory was short. */
+/* No worker could run: says why. That is the user's to put right, unless memory
+ * was short. */
 static int refused(const struct supervised *w, int wait_status,
                    struct fsdp_error *error)
 {
     bool early = !w->in_case && w->next == w->started;
     bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
-    /* Its libraries could not be loaded: memory, descriptors. */
+    /* The program's libraries could not be loaded, for want of memory or
+     * descriptors. */
     bool is_not_begun = WIFEXITED(wait_status) &&
                         WEXITSTATUS(wait_status) == EXIT_NOT_BEGUN &&
                         w->refused.status == FSDP_OK;
@@ -157,7 +159,8 @@ static int refused(const struct supervised *w, int wait_status,
                  WIFSIGNALED(wait_status) ? WTERMSIG(wait_status)
                                           : WEXITSTATUS(wait_status));
     }
-    if (killed || is_not_begun) {      /* by the system, or by somebody */
+    if (killed || is_not_begun) {      /* killed by the system, or by another
+                                          user or process */
         why.status = FSDP_ERR_ABORTED; /* not the user's to mend */
     } else if (early && why.status != FSDP_ERR_NOMEM) {
         why.status = FSDP_ERR_INVALID;
@@ -198,8 +201,8 @@ static int64_t since_ms(const struct timespec *then)
            (now.tv_nsec - then->tv_nsec) / 1000000;
 }
 
-/* Whether the worker itself was stopped, and for longer than a rank may be
- * without progress. (A rank that is stopped is its world's to end.) */
+/* Whether the worker itself has been stopped for longer than a rank may be
+ * without progress. (If a rank is stopped, its world ends it.) */
 static bool is_stopped_for_good(struct supervised *w)
 {
     siginfo_t info = {0};

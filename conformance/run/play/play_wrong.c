@@ -480,7 +480,7 @@ static const struct play_wrong calls[SCRIPT_N_CALLS] = {
                                      .as = SCRIPT_CALL_SUMMON_WHILE_OPEN},
 };
 
-/* A serial run is asked for wrong numbers alone. */
+/* A serial run makes only the calls that offer a model. */
 int play_wrong_call(struct driver *x, uint32_t call)
 {
     int status = FSDP_OK;

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call_guard.c - a function around each of an engine's. These have no context
- * of their own, and a rank is a thread or a process: so this file's state is
- * a thread's.
+ * call_guard.c - wraps each function of an engine. These functions have no
+ * context of their own, and a rank is a thread or a process: so this file keeps
+ * its state for each thread.
  *
- * What costs nothing to ask is compared after each call. What takes a few
- * system calls is compared after those calls that an engine gets a few times a
- * step, at rest or at the end of a pass.
- *
- * Handlers of signals and limits take eighty system calls: a tenth of the time
- * of a small case. They are compared after a function's first call, after each
- * eighth one, and at the end. So what a function always leaves is found at its
- * first call. What it leaves once, and later, is found at the end of the rank
- * at the latest, unless the engine has put it back between two looks; the words
- * name the last call after which all was well.
+ * State that costs nothing to read is compared after each call. State that
+ * takes a few system calls is compared after those calls that an engine gets a
+ * few times a step, at rest or at the end of a pass. Handlers of signals and
+ * limits take eighty system calls, a tenth of the time of a small case: they
+ * are compared after a function's first call, after each eighth one, and at the
+ * end. So a change that a function always makes is found at its first call. A
+ * change that it makes once, and later, is found at the end of the rank at the
+ * latest, unless the engine has undone it between two looks; the words name the
+ * last call after which all was well.
  */
 #include "run/witness/call_guard.h"
 
@@ -32,9 +31,10 @@ static _Thread_local struct {
     struct record_rank *out;
     uint32_t step;
     bool alone;
-    /* By a function's place in fsdp_engine. */
+    /* Indexed by a function's place in fsdp_engine. */
     uint32_t calls[sizeof(struct fsdp_engine) / sizeof(void *)];
-    /* After which all was asked for, and whether calls have followed. */
+    /* The call after which all was compared last, and whether calls have
+     * followed it. */
     const char *whole;
     uint32_t whole_step;
     bool skipped;
@@ -55,7 +55,7 @@ static void note_change(const char *call, const char *what)
     my.out->n_changes++;
 }
 
-/* Adds to what was found since when it may be so. */
+/* Adds to the words since when the change may have been there. */
 static void say_since(char text[PROCESS_STATE_TEXT])
 {
     const size_t n = strlen(text);
@@ -64,8 +64,8 @@ static void say_since(char text[PROCESS_STATE_TEXT])
              "; looked at last after %s of step %u", my.whole, my.whole_step);
 }
 
-/* The record is written by a name that may be relative: where the working
- * folder is another one now, back. */
+/* If the working folder has changed, goes back to it: the record is written by
+ * a path that may be relative. */
 static void look_after(const char *call, enum process_depth how)
 {
     char folder[PROCESS_STATE_FOLDER];
@@ -131,7 +131,7 @@ static enum process_depth how_at(size_t offset, bool at_rest)
 
 /* ---- The functions ----------------------------------------------------- */
 
-/* NAME(...) of the engine, and a look at what it may have changed. */
+/* Calls NAME(...) of the engine, and looks at what it may have changed. */
 #define GUARDED(name, at_rest, parameters, arguments)                    \
     static int guarded_##name parameters                                 \
     {                                                                    \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call_guard_test.c - what a call leaves in the process is found in that call,
- * or, where not everything was asked for behind it, at the end of the rank
- * with words since when.
+ * call_guard_test.c - a change that a call makes in the process is found in
+ * that call; or, if not everything was compared after it, at the end of the
+ * rank, with words that say since when it may be there.
  */
 #include "run/witness/call_guard.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    CALLS = 7 /* of zero_grad, of which the first is looked at whole */
+    CALLS = 7 /* calls of zero_grad; after the first all is compared */
 };
 
 static uint32_t spoilt_at; /* this call of zero_grad, from 0, spoils */
@@ -39,7 +39,7 @@ static void set_variable(void)
     assert_int_equal(setenv("CALL_GUARD_TEST", "a value of some bytes", 1), 0);
 }
 
-/* In its last byte alone. */
+/* Changes the last byte of the variable alone. */
 static void change_variable(void)
 {
     assert_int_equal(setenv("CALL_GUARD_TEST", "a value of some byteS", 1), 0);

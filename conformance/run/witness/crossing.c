@@ -33,9 +33,9 @@ const struct crossing_row crossing_rows[CROSSING_LISTS] = {
 };
 #undef LIST
 
-/* A pipe has so many pages. What does not fit into the rest of one begins
- * another, so that two that follow each other hold more than one, and all of
- * them more than half. */
+/* A pipe has so many pages. A write that does not fit into the rest of a page
+ * begins another one, so that two consecutive pages hold more than one page's
+ * bytes, and all of them more than half. */
 uint32_t crossing_room(int pipe)
 {
     const int bytes = fcntl(pipe, F_GETPIPE_SZ);
@@ -43,7 +43,7 @@ uint32_t crossing_room(int pipe)
     return bytes > 1 ? (uint32_t)bytes / 2 : 1;
 }
 
-/* The pipe is empty then. */
+/* Waits until the pipe is empty. */
 static void drain(struct crossing *c)
 {
     c->broken =
@@ -69,7 +69,7 @@ static void put_bytes(struct crossing *c, const void *from, uint64_t n)
     }
 }
 
-/* Most of what crosses is short, and then one call of the system takes it. */
+/* Most messages are short: one call of the system writes head and data. */
 static void put_all(struct crossing *c, const struct crossing_head *head,
                     const void *p, size_t bytes)
 {

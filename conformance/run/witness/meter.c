@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * meter.c - counts storage and live bytes, finds ranges that cannot be, and
- * fills what holds no value with NaN.
- *
- * Tables are searched linearly: an engine has a few hundred ranges at most.
+ * meter.c - counts storage and live bytes, finds ranges that are wrong, and
+ * fills memory without a value with NaN. Tables are searched linearly: an
+ * engine has a few hundred ranges at most.
  */
 #include "run/witness/meter.h"
 #include "run/witness/meter_refusal.h"
@@ -26,9 +25,9 @@ static void raise_to(uint64_t *peak, uint64_t now)
     }
 }
 
-/* Small numbers, whether they are read as float32, bf16 or f16, where the model
- * computes nothing: an engine need not bear gradients of NaN, and 0 would tell
- * it that nobody computes. */
+/* Small numbers, whether they are read as float32, bf16 or f16, for a run in
+ * which the model computes nothing: an engine need not bear gradients of NaN,
+ * and zeros would tell it that nothing is computed. */
 static float any_number(struct meter *m)
 {
     const uint32_t half = UINT32_C(0x3c00) + (m->n_fills++ & 0x7f);
@@ -36,8 +35,9 @@ static float any_number(struct meter *m)
     return fsdp_f32_from_bits(half << 16 | half);
 }
 
-/* NaN, in the order of the stream: whether it is read as float32, bf16 or f16.
- * A last byte, or one that lies at an odd place, is kept. */
+/* Fills with NaN, in the order of the stream, whether it is read as float32,
+ * bf16 or f16. A last byte that makes no number is kept, and so is memory at an
+ * odd address. */
 static void poison(struct meter *m, struct fsdp_stream *stream, void *p,
                    uint64_t bytes)
 {
@@ -75,7 +75,7 @@ struct meter_block *meter_find_block(struct meter *m, const void *p,
     return NULL;
 }
 
-/* Pages of a block, with what lies around it. */
+/* Bytes of the pages of a block, with what lies around it. */
 static uint64_t room_of(uint64_t bytes)
 {
     return (bytes + 3 * 4096 - 1) & ~(uint64_t)4095;
@@ -124,7 +124,7 @@ static int device_alloc(void *self, uint64_t bytes, void **out)
     return FSDP_OK;
 }
 
-/* The oldest block that is held back goes when room is needed. */
+/* Holds a block back; the oldest ones are freed when room is needed. */
 static void hold_back(struct meter *m, void *p, uint64_t bytes)
 {
     if (bytes > HELD_BYTES || m->holds_nothing) {
@@ -191,7 +191,8 @@ static uint64_t engine_bytes(const struct meter *m)
     return engine;
 }
 
-/* Of moments as full, the one with more activations. */
+/* Keeps the fullest moment; of two that are as full, the one with more
+ * activations. */
 static void note_fullest(struct meter *m, uint64_t engine)
 {
     if (engine > m->fullest_engine ||
@@ -320,7 +321,7 @@ void meter_beside(struct meter *device, struct meter *host)
     host->is_host = true;
 }
 
-/* What is live at an address. */
+/* Finds what is live at an address. */
 static void look_up(void *self, uintptr_t p, uint32_t *kind, uint32_t *unit)
 {
     const struct meter *m = self;
@@ -348,7 +349,7 @@ int meter_watch_races(struct meter *m, struct fsdp_stream *compute)
     return FSDP_OK;
 }
 
-/* What is still there, and what was held back. */
+/* Frees what the engine left, which is counted, and what was held back. */
 static void give_back(struct meter *m, struct record_memory *out)
 {
     for (uint32_t i = 0; i < m->n_ranges; i++) {

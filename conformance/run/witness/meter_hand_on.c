@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * meter_hand_on.c - what the metered device hands on to the real one, after a
- * look at its ranges and at the order of streams: copies, operators, and the
- * streams themselves.
+ * meter_hand_on.c - the calls that the metered device hands on to the real one,
+ * after a look at ranges and at the order of streams: copies, operators, and
+ * the streams themselves.
  */
 #include "run/witness/meter.h"
 #include "run/witness/meter_refusal.h"
@@ -22,7 +22,7 @@ static struct trace *trace_of(void *self)
     return ((struct meter_handle *)self)->meter->trace;
 }
 
-/* From storage of the one to storage of the other. */
+/* Counts a copy from storage of one device to storage of the other. */
 static void count_copy(struct meter *m, const void *to, const void *from,
                        uint64_t bytes)
 {
@@ -72,7 +72,7 @@ static int device_copy(void *self, struct fsdp_stream *stream, void *to,
     return status;
 }
 
-/* One element of the optimizer after the other. */
+/* Counts the elements of an optimizer's operator. */
 static void count_step(const struct meter_handle *h, const struct fsdp_op *op)
 {
     struct meter *m = h->meter;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * meter_refusal.c - looks at the ranges of operators, copies and collectives,
- * and says what is wrong with those that are refused.
+ * meter_refusal.c - checks the ranges of operators, copies and collectives, and
+ * says what is wrong with those that are refused.
  */
 #include "run/witness/meter_refusal.h"
 #include "run/witness/meter.h"
@@ -14,7 +14,7 @@ static int refuse_call(const struct meter *m, const char *where,
                        const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The first writer wins. */
+/* Describes the refusal, unless an error was described before. */
 static int refuse_call(const struct meter *m, const char *where,
                        const char *format, ...)
 {
@@ -32,8 +32,8 @@ static int refuse_call(const struct meter *m, const char *where,
     return FSDP_ERR_INVALID;
 }
 
-/* By how many bytes a range that begins in an allocation, or where one ends,
- * leaves it; 0: it does not, or begins in none. */
+/* By how many bytes a range exceeds the allocation that it begins in, or at
+ * whose end it begins; 0: not at all, or it begins in none. */
 static uint64_t beyond(const struct meter *m, const void *p, uint64_t bytes)
 {
     uintptr_t at = (uintptr_t)p;
@@ -175,7 +175,7 @@ static bool overlap(const void *a, uint64_t a_bytes, const void *b,
     return a_bytes && b_bytes && (x < y ? y - x < a_bytes : x - y < b_bytes);
 }
 
-/* What no operator may be given; false: nothing of that is to be seen. */
+/* Describes an argument that no operator may be given; false: there is none. */
 static bool place_words(const struct fsdp_op *op, char *out, size_t room)
 {
     for (uint32_t o = 0; o < op->n_out; o++) {

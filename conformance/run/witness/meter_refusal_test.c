@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * meter_refusal_test.c - what leaves its allocation is refused, what ends with
- * it is not, and the words say which range it was and by how much.
+ * meter_refusal_test.c - a range that leaves its allocation is refused, one
+ * that ends with it is not, and the words say which range it was and by how
+ * much.
  */
 #include "run/witness/meter.h"
 #include "run/witness/meter_refusal.h"
@@ -67,7 +68,8 @@ UNIT_TEST(ranges_of_an_operator)
     assert_int_equal(refusal_of_operator_ranges(&b.meter, false, &op), 0);
     op = add(arena + 256, arena, arena, 128); /* begins where another ends */
     assert_int_equal(refusal_of_operator_ranges(&b.meter, false, &op), 0);
-    op = add(elsewhere, elsewhere, elsewhere, 1000); /* nobody's here */
+    op = add(elsewhere, elsewhere, elsewhere, 1000); /* no allocation of this
+                                                        meter */
     assert_int_equal(refusal_of_operator_ranges(&b.meter, false, &op), 0);
     assert_int_equal(b.error.status, FSDP_OK);
     op = add(arena, arena + 196, arena + 128, 64);

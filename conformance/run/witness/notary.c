@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notary.c - listens to the kernel. A handler of SIGSYS would live in the
- * engine's process; this is another one, which ranks cannot reach.
+ * notary.c - listens to the kernel. A handler of SIGSYS would be in the
+ * engine's process; the notary is another process, which ranks cannot reach.
  */
 #include "run/witness/notary.h"
 #include "run/process/rank_calls.h"
@@ -29,14 +29,14 @@ enum {
 
 /* A rank is heard in two ways. */
 enum {
-    CALLS, /* that it is refused, from the kernel */
-    WORDS, /* its own */
+    CALLS, /* the kernel's, on each call that it refuses the rank */
+    WORDS, /* the rank's own words */
     N_WAYS,
-    PIPE = N_WAYS, /* which nobody waits at */
+    PIPE = N_WAYS, /* the pipe, which is not polled */
     N_HANDED
 };
 
-/* What the worker says there: a report is due, or what comes then. */
+/* A message from the worker: a report is due, or another world comes. */
 struct told {
     uint32_t is_report;
     uint32_t n_folders;
@@ -62,14 +62,15 @@ struct listeners {
     } of[NOTARY_RANKS];
 };
 
-/* What a rank says as it hands over its descriptors. */
+/* The message of a rank that hands over its descriptors. */
 struct handed {
     uint32_t rank;
     int32_t pid;
 };
 
-/* What it says of a world, and all of it: nobody takes silence for "nothing was
- * refused". Weights and what was told follow, of as many ranks; and THE_END. */
+/* The report on a world. It is sent even if nothing was refused, since silence
+ * must not mean that. Weights and counts follow, for so many ranks; and
+ * THE_END. */
 struct report {
     uint32_t n, n_ranks;
     struct record_refusal refusal[RECORD_REFUSALS];
@@ -77,8 +78,9 @@ struct report {
 
 /* ---- In the notary ----------------------------------------------------- */
 
-/* A rank that is not listened to must not run on: its calls would wait, or be
- * refused unnoted. So there is no notary any more, and that is said. */
+/* Ends the notary: a rank that it cannot listen to must not run on, as its
+ * calls would wait or be refused without a note. The worker learns that the
+ * notary has ended. */
 static _Noreturn void give_up(void)
 {
     _exit(EXIT_FAILURE);
@@ -107,7 +109,7 @@ static void take_rank(struct listeners *all, const struct handed *by,
     all->n++;
 }
 
-/* Of a world of which nothing has been heard yet. */
+/* Begins with a world from which nothing has been heard yet. */
 static void begin_world(struct listeners *all, const struct told *task)
 {
     struct told *const t = &all->task;
@@ -122,7 +124,7 @@ static void begin_world(struct listeners *all, const struct told *task)
     all->record = t->has_record != 0 ? t->record : NULL;
 }
 
-/* All that was told of a world. Nothing of its ranks is kept. */
+/* Sends the report on a world, and forgets its ranks. */
 static bool report(struct listeners *all)
 {
     struct notary_notes *const notes = &all->notes;
@@ -154,8 +156,8 @@ static bool report(struct listeners *all)
            whole_write(all->words, &end, sizeof(end));
 }
 
-/* A rank hands over its descriptors, or the worker has a word. False: neither
- * will any more. */
+/* Takes descriptors from a rank, or a message from the worker. False: neither
+ * will come any more. */
 static bool take_word(struct listeners *all)
 {
     union {
@@ -185,7 +187,7 @@ static bool take_word(struct listeners *all)
     return true;
 }
 
-/* Whoever asked has its answer, also where nothing is noted any more. */
+/* Answers a call that is to be refused, even if there is no room to note it. */
 static void answer(struct listeners *all, uint32_t i)
 {
     const int fd = all->hand[1 + N_WAYS * i + CALLS].fd;
@@ -198,7 +200,7 @@ static void answer(struct listeners *all, uint32_t i)
     memset(&asked, 0, sizeof(asked));
     memset(&said, 0, sizeof(said));
     if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) {
-        return; /* it is gone */
+        return; /* the rank is gone */
     }
     if (notes->n < RECORD_REFUSALS) {
         for (int k = 0; k < 6; k++) {
@@ -225,7 +227,8 @@ static bool write_record(struct listeners *all, uint32_t i, int line)
            whole_write(line, &error, sizeof(error));
 }
 
-/* A rank that says what has no meaning is not heard any more. */
+/* Hears a word of a rank. A rank whose word has no meaning is not heard any
+ * more. */
 static bool hear_words(struct listeners *all, uint32_t i)
 {
     const int line = all->hand[1 + N_WAYS * i + WORDS].fd;
@@ -415,7 +418,7 @@ bool notary_hand_over(struct notary *n, uint32_t rank, int listener)
     return sent == (ssize_t)sizeof(by);
 }
 
-/* Whoever it was, it is gone. */
+/* Ends the notary's process and waits for it. */
 static void bury(struct notary *n)
 {
     int status;

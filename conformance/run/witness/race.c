@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * race.c - vector clocks of streams, which say what comes behind what; and the
- * sorted array of disjoint ranges that they have touched. A step touches the
+ * race.c - vector clocks of streams, which say what comes after what; and the
+ * sorted array of disjoint ranges that streams have touched. A step touches the
  * same ranges as the step before, so that most puts find their range as it is,
  * and nothing moves.
  */
@@ -38,8 +38,8 @@ static bool covers(const struct race *r, const struct race_clock *a,
 
 /* ---- Streams ----------------------------------------------------------- */
 
-/* RACE_STREAMS: none is free. A slot that was in use before goes on counting,
- * so that what it did then stays older. */
+/* Takes a slot for a stream; RACE_STREAMS: none is free. A slot that was in use
+ * before goes on counting, so that its earlier accesses stay older. */
 static uint32_t take_slot(struct race *r, struct fsdp_stream *handle,
                           const char *name)
 {
@@ -63,7 +63,7 @@ static uint32_t take_slot(struct race *r, struct fsdp_stream *handle,
     return i;
 }
 
-/* A stream that was opened behind the recorder's back begins when it is seen
+/* A stream that the recorder did not see being opened begins when it is seen
  * first. */
 uint32_t race_slot(struct race *r, struct fsdp_stream *handle)
 {
@@ -118,7 +118,7 @@ void race_stream_open(struct race *r, struct fsdp_stream *stream,
     }
 }
 
-/* It has nothing left to do, and the host knows. */
+/* A stream that is closed has finished all, and the host knows it. */
 void race_stream_close(struct race *r, struct fsdp_stream *stream)
 {
     uint32_t i;
@@ -132,7 +132,8 @@ void race_stream_close(struct race *r, struct fsdp_stream *stream)
 
 /* ---- Order ------------------------------------------------------------- */
 
-/* Tickets that the host has seen finished tell nobody anything new. */
+/* Drops tickets that the host has seen finished: a wait for them orders nothing
+ * new. */
 static bool make_room(struct race *r, struct race_stream *s)
 {
     uint32_t kept = 0;
@@ -178,8 +179,8 @@ void race_mark(struct race *r, struct fsdp_stream *stream, uint64_t ticket)
     }
 }
 
-/* What the stream had been given up to a ticket; NULL: nothing that the host
- * would not know. */
+/* The clock of what the stream had been given up to a ticket; NULL: the host
+ * knows of all that. */
 static const struct race_clock *clock_at(const struct race_stream *s,
                                          uint64_t ticket)
 {
@@ -260,8 +261,8 @@ static bool make_place(struct race_map *map)
     return true;
 }
 
-/* What overlaps [lo, hi) gives way to `access`, or to nothing; what sticks out
- * on either side stays. */
+/* Replaces what overlaps [lo, hi) by `access`, or by nothing; the parts that
+ * stick out on either side stay. */
 static bool replace(struct race_map *map, uintptr_t lo, uintptr_t hi,
                     const struct race_access *access)
 {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * race_access.c - which access touches which bytes: each is compared with the
- * last ones to the same bytes, then takes their place. The clocks also tell,
- * for one step, when each collective was given out, what of the model's stream
- * it comes behind, and from when on the model's stream comes behind it.
+ * race_access.c - which access touches which bytes: each access is compared
+ * with the last ones to the same bytes, and then takes their place. The clocks
+ * also tell, for one step, when each collective was issued, which work of the
+ * model's stream it comes after, and from when on the model's stream comes
+ * after it.
  *
- * A write that comes behind all others speaks for them: what is not behind them
- * is not behind it either. So the last write to a byte is kept, and the last
- * read of each stream; reads that a later write covers do no harm where they
- * are and are dropped when the host has seen them finished.
+ * A write that comes after all earlier accesses stands for them: an access that
+ * is not ordered after one of these is not ordered after the write either. So
+ * only the last write to a byte is kept, and the last read of each stream.
+ * Reads that a later write covers do no harm, and are dropped when the host has
+ * seen them finished.
  */
 #include "run/witness/race.h"
 
@@ -49,7 +51,8 @@ static bool is_awaited(const struct race *r, const struct race_pending *x)
            r->host.tick[x->stream] >= x->tick;
 }
 
-/* Positions end where the next one begins. */
+/* Settles collectives that the model's stream comes after by now; a position
+ * ends where the next one begins. */
 static void settle(struct race *r)
 {
     uint32_t kept = 0;
@@ -76,12 +79,13 @@ void race_flight_place(struct race *r, uint32_t step, uint32_t point)
         settle(r);
     }
     if (!inside) {
-        return; /* what is given out here belongs to the position before */
+        return; /* collectives that are issued here belong to the position
+                   before */
     }
     if (!r->in_flight_step) {
         r->in_flight_step = true;
         r->position = 0;
-        r->flights.n = 0; /* the life before, of the same step */
+        r->flights.n = 0; /* flights of the life before, in the same step */
         r->n_pending = 0;
         r->n_ticks = 0;
     } else {
@@ -105,8 +109,8 @@ void race_flight_end(struct race *r)
     r->in_flight_step = false;
 }
 
-/* Positions whose work lies before `tick` of the model's stream, at least in
- * part. */
+/* The number of positions whose work lies before `tick` of the model's stream,
+ * at least in part. */
 static uint32_t behind(const struct race *r, uint64_t tick)
 {
     uint32_t n = r->n_ticks;
@@ -269,7 +273,7 @@ static void writes(const struct now *now, const void *p, uint64_t bytes)
 
 /* ---- Operators --------------------------------------------------------- */
 
-/* Rows with something between them, that may be another stream's. */
+/* Accesses rows with gaps between them, which may belong to another stream. */
 static void rows(const struct now *now, const struct fsdp_op *op, bool out)
 {
     uint64_t n = op->dim[0];

@@ -218,7 +218,8 @@ static void a_long_run_stays_small(void **state)
     free(large);
 }
 
-/* All are counted, a few described: of each edge and kind the first. */
+/* All races are counted and a few described: the first of each edge and
+ * kind. */
 static void many_races(void **state)
 {
     struct race *r = *state;

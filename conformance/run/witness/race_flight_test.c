@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * race_flight_test.c - when collectives are given out, what they are behind,
- * and what is behind them: told as calls, asked for as positions.
+ * race_flight_test.c - when collectives are issued, what they come after, and
+ * what comes after them: the calls are made, and the positions asked for.
  */
 #include "run/witness/race_testing.h"
 #include "testing/unit_testing.h"
@@ -64,7 +64,8 @@ static void positions_count_calls(void **state)
     assert_int_equal(r->flights.flight[0].on_stream, 1);
 }
 
-/* The second is behind what compute was given at position 1, the first not. */
+/* The second collective comes after the work of position 1, the first does
+ * not. */
 static void compute_before_and_behind(void **state)
 {
     struct race *r = *state;
@@ -103,7 +104,7 @@ static void on_the_host(void **state)
     assert_int_equal(r->flights.flight[1].on_stream, 0);
 }
 
-/* What the host has waited for, the model's stream comes behind. */
+/* The model's stream comes after what the host has waited for. */
 static void the_host_waits(void **state)
 {
     struct race *r = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * race_test.c - what orders accesses and what does not: streams, waits,
- * tickets, the host. Histories are told to the detector as calls.
+ * tickets, the host. The detector is given histories as calls.
  */
 #include "run/witness/race_testing.h"
 #include "testing/unit_testing.h"
@@ -104,7 +104,7 @@ static void a_ticket_orders_what_it_stands_for(void **state)
     assert_int_equal(r->found.count, 2);
 }
 
-/* A stream whose work did not grow has the same ticket. */
+/* A stream that was given nothing more has the same ticket. */
 static void the_same_ticket_twice(void **state)
 {
     struct race *r = *state;
@@ -153,7 +153,7 @@ static void order_goes_through_others(void **state)
     assert_int_equal(r->found.count, 0);
 }
 
-/* A ticket holds what its stream had waited for when it was given out. */
+/* A ticket covers what its stream had waited for when it was issued. */
 static void a_ticket_knows_of_waits(void **state)
 {
     struct race *r = *state;
@@ -212,7 +212,7 @@ static void sync_of_one_stream_is_not_of_all(void **state)
     assert_int_equal(r->found.count, 1);
 }
 
-/* What the host knows, all streams know that are given something later. */
+/* What is given to a stream comes after all that the host knows. */
 static void streams_are_behind_the_host(void **state)
 {
     struct race *r = *state;
@@ -236,7 +236,7 @@ static void the_host_reads_what_a_stream_will_write(void **state)
     assert_int_equal(r->found.count, 1);
 }
 
-/* What the recorder looks at behind the model's stream orders nothing. */
+/* A look of the recorder behind the model's stream orders nothing. */
 static void the_recorder_stands_behind_compute(void **state)
 {
     struct race *r = *state;

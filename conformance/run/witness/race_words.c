@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * race_words.c - a race in words: what, on which stream, where in the run, and
- * the name of the wait that is missing.
+ * race_words.c - describes a race: the accesses, their streams, where the run
+ * stood, and the name of the wait that is missing.
  */
 #include "run/witness/race.h"
 
@@ -78,7 +78,8 @@ static void fill_side(const struct race *r, const struct race_access *a,
     out->module = a->module;
 }
 
-/* The same edge, and what is live there: described before. */
+/* Whether a race at this edge, with the same kind of live memory, was described
+ * before. */
 static bool is_known(const struct record_races *found,
                      const struct record_race *x)
 {

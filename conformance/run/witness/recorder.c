@@ -300,7 +300,8 @@ static uint64_t live_now(const struct meter *m)
     return sum;
 }
 
-/* The peaks begin anew, and are put together again at the end. */
+/* The peaks begin anew here, and recorder_watched_peak puts old and new
+ * together. */
 void recorder_watch_peak(struct recorder *r)
 {
     struct meter *m = &r->meter;
@@ -340,7 +341,8 @@ static struct record_tensor *find_tensor(const struct record_rank *out,
     return NULL;
 }
 
-/* What the model sees is read behind its stream; pieces, when the host does. */
+/* Tensors that the model sees are read behind its stream; pieces, when the host
+ * reads them. */
 static void note_read(struct recorder *r, uint32_t stage, const void *p,
                       uint64_t bytes)
 {
@@ -353,8 +355,8 @@ static void note_read(struct recorder *r, uint32_t stage, const void *p,
     }
 }
 
-/* Element i, or 16 bits of an integer, of what lies where float32 will; the
- * last comes first. */
+/* Widens element i, or 16 bits of an integer, in place: the last element goes
+ * first. */
 static float widened(uint32_t dtype, const void *data, uint64_t i)
 {
     uint16_t bits;
@@ -378,7 +380,7 @@ bool recorder_has(const struct record_rank *out, uint32_t stage, uint32_t step,
     return find_tensor(out, &key) != NULL;
 }
 
-/* Takes the values, whatever it returns. */
+/* Owns the values of *t from now on, whatever it returns. */
 static int add_tensor(struct record_rank *out, const struct record_tensor *t)
 {
     struct record_tensor *const grown =
@@ -420,7 +422,7 @@ int recorder_tensor(struct recorder *r, struct record_rank *out, uint32_t stage,
     }
     note_read(r, stage, device_data, n * fsdp_dtype_bytes(dtype));
     if (out->unsampled && record_is_sampled(stage)) {
-        free(t.data); /* its place alone, for recorder_has */
+        free(t.data); /* a tensor without values is added, for recorder_has */
         t.data = NULL;
         return known ? FSDP_OK : add_tensor(out, &t);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scales.c - differences of what a rank held, and their extremes.
- *
- * At the peak the kernel says only what was resident in all. What is of files
- * and shared does not shrink, so the rest was private then, or more.
+ * scales.c - computes differences of what a rank held, and their extremes. Of
+ * the peak the kernel says only how much was resident in all. The part in files
+ * or shared does not shrink, so that what is left was private then, or more
+ * than that.
  */
 #include "run/witness/scales.h"
 
@@ -32,7 +32,8 @@ static void weigh_files(struct scales *s, uint32_t rank, pid_t pid)
              above(there, s->files) + above(weigh_gone(pid), s->of[rank].gone));
 }
 
-/* Half of the steps have come to their end before the last one does. */
+/* Notes what the rank holds at a step. Any step may be the last, so what it
+ * held after half of the steps is kept, too. */
 static void at_step(struct scales *s, uint32_t rank, uint64_t held,
                     uint64_t rest)
 {
@@ -49,7 +50,8 @@ static void at_step(struct scales *s, uint32_t rank, uint64_t held,
     w->last = held;
 }
 
-/* Not where its peak is of interest, and not again. */
+/* Lets a rank forget its peak once, and only while it is not weighed: then the
+ * peak matters. */
 static bool forget_peak(struct scales *s, uint32_t rank, pid_t pid)
 {
     if (s->weight[rank].weighed == 0 && !s->of[rank].forgot) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scales_test.c - another process is weighed: what it holds, held for a moment,
- * and has in files is seen; what is shared or of a file is not counted.
+ * scales_test.c - weighs another process: what it holds, held for a moment, or
+ * has in files is seen; what is shared or in a file it maps is not counted.
  */
 #include "run/witness/rank_line.h"
 #include "run/witness/scales.h"
@@ -21,9 +21,9 @@ enum {
     HELD = 32 << 20,
     FILED = 300 * 1024,
     MAPPED = 128 * 1024, /* whole pages */
-    /* What a process does besides. Before Linux 6.17 each processor keeps some
-     * pages of each of three counts to itself, and what is resident of files
-     * may be taken back between two weights. */
+    /* Noise: before Linux 6.17 each processor keeps some pages of each of three
+     * counts to itself, and resident pages of files may be taken back between
+     * two weights. */
     ROUGHLY = 8 << 20
 };
 
@@ -77,7 +77,7 @@ static void keep_unlinked(void)
     write_file(false);
 }
 
-/* And no descriptor has it, either. */
+/* Maps a file that has no name and no descriptor. */
 static void map_unlinked(void)
 {
     char path[64];
@@ -91,7 +91,7 @@ static void map_unlinked(void)
     close(fd);
 }
 
-/* A file of no bytes, and a link that leads nowhere. */
+/* Makes an empty file, and a link to nothing. */
 static void name_files(void)
 {
     char path[64];
@@ -191,7 +191,7 @@ UNIT_TEST(test_moment)
 UNIT_TEST(test_file)
 {
     assert_int_equal(weigh_around(keep_file).files, FILED + strlen("file"));
-    /* What was there before any rank is none of theirs. */
+    /* Files that were there before any rank are not counted. */
     assert_int_equal(weigh_around(hold_shared).files, 0);
 }
 
@@ -200,7 +200,8 @@ UNIT_TEST(test_unlinked)
     assert_int_equal(weigh_around(keep_unlinked).files, FILED);
 }
 
-/* What it had open before anything was weighed is none of its engine's. */
+/* A file that was open before the rank was first weighed does not count for its
+ * engine. */
 UNIT_TEST(test_inherited)
 {
     keep_unlinked(); /* here, and so in the other process */
@@ -240,7 +241,7 @@ UNIT_TEST(test_forgets_once)
     assert_in_range(weight.peak, HELD - ROUGHLY, HELD + ROUGHLY);
 }
 
-/* A process that is not there, or a rank that has no place. */
+/* A process that does not exist, or a rank number that is too large. */
 UNIT_TEST(test_nobody)
 {
     struct record_weight weight = {0};

@@ -9,15 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of one rank: more than any case has, and less than harms the machine. */
+/* The most bytes that one rank may tell: more than any case has, and less than
+ * harms the machine. */
 #define MOST_BYTES ((uint64_t)4 << 30)
 
 enum {
-    MOST_ELEMENTS = 1 << 28, /* at once */
+    MOST_ELEMENTS = 1 << 28, /* in one message */
     MOST_DRAINED = 1 << 24   /* more than a pipe holds */
 };
 
-/* What a message is followed by; 0, *good false: it has no meaning. */
+/* Bytes that follow the head of a message; 0 and *good false: the head has no
+ * meaning. */
 static uint64_t bytes_behind(const struct crossing_head *h, bool *good)
 {
     const bool few = h->n <= MOST_ELEMENTS;
@@ -79,7 +81,7 @@ static struct record_tensor *find(struct record_rank *r,
     return NULL;
 }
 
-/* A piece that is shown twice is added up. */
+/* Takes a tensor; a piece that is shown twice is added up. */
 static bool take_tensor(struct scribe *s, const unsigned char *p, uint64_t n)
 {
     struct record_rank *const r = &s->r;
@@ -117,7 +119,8 @@ static char **list_of(struct record_rank *r, uint32_t list)
     return (char **)((char *)r + crossing_rows[list].at);
 }
 
-/* Lists that have one length in the record grow one after the other. */
+/* Takes new elements of a list; lists that share one length in the record grow
+ * one after the other. */
 static bool take_grown(struct scribe *s, uint32_t list, const unsigned char *p,
                        uint64_t n)
 {
@@ -173,8 +176,8 @@ static void end_texts(struct record_rank *r)
     }
 }
 
-/* All but the lists, which are those that have come before, and what others
- * than the rank write of it. */
+/* Takes all of a record but the lists, which have come before, and the fields
+ * that the rank does not write. */
 static void take_end(struct scribe *s, const unsigned char *p)
 {
     struct record_rank all;
@@ -194,7 +197,7 @@ static void take_end(struct scribe *s, const unsigned char *p)
     all.spill = NULL;
     s->r = all;
     end_texts(&s->r);
-    /* Lists of the steps are as long as each other. */
+    /* All lists with an element a step must be equally long. */
     s->lost =
         s->lost || s->r.n_changes > RECORD_CHANGES ||
         s->r.races.n > RECORD_RACES ||
@@ -246,7 +249,7 @@ bool scribe_begin(struct scribe *s)
 /* ---- The stream -----------------------------------------------------------
  */
 
-/* The messages that are whole. */
+/* Takes the messages that have arrived completely. */
 static bool take_all(struct scribe *s)
 {
     uint64_t at = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scribe_test.c - what a rank's recorder sees crosses whole and in order, far
- * more than a pipe holds, too; what was told cannot be told otherwise later;
- * and words without a meaning make no record.
+ * scribe_test.c - what a rank's recorder sees arrives whole and in order, also
+ * if it is far more than a pipe holds; a rank cannot change later what it has
+ * told; and words without a meaning make no record.
  */
 #include "run/process/whole_io.h"
 #include "run/witness/rank_line.h"
@@ -21,7 +21,7 @@ enum {
     MANY = 200
 };
 
-/* In a process of its own, `tell` tells; here is what came of it, and whether
+/* Runs `tell` in a process of its own, and the scribe here. Returns whether
  * each word had a meaning. */
 static bool hear(void (*tell)(struct crossing *c), struct scribe *s)
 {
@@ -64,7 +64,7 @@ static bool hear(void (*tell)(struct crossing *c), struct scribe *s)
 static const struct record_collective gather = {.unit = 3, .n = 7};
 static const struct record_collective reduce = {.kind = 1, .unit = 4, .n = 9};
 
-/* A sequence of two, the same again, and another one. */
+/* Tells a sequence of two collectives, the same again, and another one. */
 static void tell_collectives(struct crossing *c)
 {
     struct record_rank r = {.n_steps = 0};
@@ -83,7 +83,7 @@ static void tell_collectives(struct crossing *c)
     (void)crossing_end(c, &r, &error);
 }
 
-/* All that was told, whatever becomes of it in the record. */
+/* Checks the counts of all that was told, whether it is recorded or not. */
 static void expect_told(const struct scribe_told *told)
 {
     assert_int_equal(told->own, 0);
@@ -176,7 +176,7 @@ UNIT_TEST(test_tensors)
     scribe_release(&s);
 }
 
-/* As many as fill a pipe, each of more than half a page. */
+/* Tells as many messages as fill a pipe, each of more than half a page. */
 static void tell_many(struct crossing *c)
 {
     static float data[520];
@@ -202,8 +202,8 @@ UNIT_TEST(test_many)
     scribe_release(&s);
 }
 
-/* Lists grow; what has crossed is changed here, and there it is not; a life
- * that gives way cuts them. */
+/* Lets lists grow; changes elements after they were sent, which must have no
+ * effect; and cuts the lists, as for a life that gives way. */
 static void tell_lists(struct crossing *c)
 {
     float loss[4] = {1, 2, 3, 4};

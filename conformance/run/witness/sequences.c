@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sequences.c - the sequence of collectives that is being recorded, and those
- * that are complete.
+ * sequences.c - keeps the sequence of collectives that is being recorded, and
+ * those that are complete.
  */
 #include "run/witness/sequences.h"
 
@@ -27,7 +27,7 @@ bool sequences_have_room(struct sequences_open *o)
 
 void sequences_add(struct sequences_open *o, struct record_collective c)
 {
-    assert(o->now.n < o->capacity); /* sequences_have_room */
+    assert(o->now.n < o->capacity); /* sequences_have_room was called */
     o->now.c[o->now.n++] = c;
 }
 

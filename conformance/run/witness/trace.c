@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace.c - events in blocks that do not move, as streams write into them.
+ * trace.c - keeps events in blocks that do not move, as streams write into
+ * them.
  */
 #include "run/witness/trace.h"
 #include "run/witness/trace_expected.h"
@@ -16,7 +17,8 @@
 enum {
     BLOCK = 1024,
     TRACKS = RACE_STREAMS + 1, /* by name; 0 is the host's */
-    TICKETS = 256,             /* the last ones: a wait is soon behind */
+    TICKETS = 256,             /* the last tickets are kept: a wait comes soon
+                                  after */
     PENDING = 8,               /* waits since a track's last event */
 };
 
@@ -139,7 +141,7 @@ static void add_flow(struct trace *t, const struct trace_event *from,
     t->flow[t->n_flows++] = (struct flow){from, to};
 }
 
-/* All that the track waited for leads to what it is given now. */
+/* Adds a flow from each event that the track waited for to its new event. */
 static void follow(struct trace *t, struct track *track,
                    const struct trace_event *event)
 {
@@ -197,7 +199,7 @@ void trace_mark(struct trace *t, struct fsdp_stream *stream, uint64_t ticket)
     t->ticket[i].last = t->track[track_of(t, stream)].last;
 }
 
-/* What a wait for this ticket waits for; NULL: nothing that is known. */
+/* The event that a wait for this ticket waits for; NULL: none is known. */
 static const struct trace_event *
 behind(struct trace *t, struct fsdp_stream *stream, uint64_t ticket)
 {
@@ -277,7 +279,7 @@ static void put_tracks(const struct trace *t, FILE *f, uint32_t rank)
     }
 }
 
-/* Nothing lasts 0: a flow needs an event to end in. */
+/* The time of an event, at least 1: a flow needs an event to end in. */
 static uint64_t lasts(const struct trace_event *e)
 {
     return e->end > e->begin ? e->end - e->begin : 1;
@@ -340,7 +342,7 @@ int trace_write(const struct trace *t, const struct expect *e, const char *path,
         }
     }
     for (uint32_t i = 0; i < t->n_flows; i++) {
-        /* Ids are the whole file's: each rank has a range. */
+        /* Ids must be unique in the whole file: each rank has a range. */
         put_flow(&t->flow[i], ((uint64_t)rank << 32) + i + 1, f, rank);
     }
     trace_marks_write(&t->marks, f, rank);

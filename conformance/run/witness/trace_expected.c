@@ -11,7 +11,7 @@ static bool is_of_module(const struct trace_mark_made *m)
            m->point <= FSDP_POST_RECOMPUTE;
 }
 
-/* From its PRE point to the POST point behind it. */
+/* Writes a slice for each module, from its PRE point to its POST point. */
 static void put_modules(const struct trace_marks *m, const struct expect *e,
                         FILE *f, uint32_t rank)
 {

@@ -92,7 +92,7 @@ static const char *pass_of(const struct trace_mark_made *m)
     }
 }
 
-/* What is no part of any step. */
+/* Whether a point belongs to no step. */
 static bool is_between(const struct trace_mark_made *m)
 {
     return m->point == RACE_AT_SHARD || m->point == RACE_AT_SUMMON ||
@@ -126,7 +126,7 @@ static void put_run(FILE *f, uint32_t rank, const struct trace_mark_made *first,
     }
 }
 
-/* Slices on one track: each ends where the next one begins. */
+/* Writes the slices of one track: each ends where the next one begins. */
 static void put_runs(const struct trace_marks *m, FILE *f, uint32_t rank,
                      bool passes)
 {
@@ -153,7 +153,8 @@ void trace_put_counter(FILE *f, uint32_t rank, uint64_t ns, const char *name,
     fprintf(f, ",\"args\":{\"bytes\":%" PRIu64 "}}", bytes);
 }
 
-/* Of each kind where it changes; of the engine in all, wherever one does. */
+/* Writes a counter for each kind where it changes, and one for the whole engine
+ * where any kind does. */
 static void put_memory(const struct trace_marks *m, FILE *f, uint32_t rank)
 {
     uint64_t last[FSDP_N_KINDS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire.c - see wire.h. Places are worked out here from the layouts'
- * definition, as everyone does who has to know them.
+ * wire.c - see wire.h. Places are computed here from the definition of the
+ * layouts, independently of all others that compute them.
  */
 #include "run/witness/wire.h"
 
@@ -19,7 +19,7 @@ static uint64_t at_most(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Room for the rows of p that a shard may own. */
+/* Elements of the most rows of p that a shard may own. */
 static uint64_t block_of(const struct fsdp_model *model, uint32_t p,
                          uint32_t shards)
 {
@@ -33,7 +33,8 @@ static uint64_t block_of(const struct fsdp_model *model, uint32_t p,
            (fsdp_numel(model, p) / rows);
 }
 
-/* Has a place in it: what is tied has none. */
+/* Whether p has a place in unit u: a name of a tied parameter that is not the
+ * original has none. */
 static bool is_in(const struct wire *w, const struct fsdp_units *units,
                   uint32_t p, uint32_t u)
 {
@@ -63,7 +64,7 @@ static bool has_gradient(const struct wire *w, const struct fsdp_units *units,
     return !freezes;
 }
 
-/* Parameters one behind the other. */
+/* Places of the flat layout: parameters one behind the other. */
 static void place_flat(const struct wire *w, const struct fsdp_units *units,
                        uint32_t u, struct wire_places *out)
 {
@@ -79,8 +80,8 @@ static void place_flat(const struct wire *w, const struct fsdp_units *units,
     out->padded[u] = (n / w->shards + (n % w->shards != 0)) * w->shards;
 }
 
-/* Shards one behind the other, each with its rows of every parameter; of a
- * gradient, of every trainable one. */
+/* Places of the layout by rows: shards one behind the other, each with its rows
+ * of every parameter; in a gradient, of every trainable one. */
 static void place_rows(const struct wire *w, const struct fsdp_units *units,
                        uint32_t u, struct wire_places *out)
 {
@@ -171,12 +172,12 @@ int wire_make(const struct fsdp_model *model, const struct fsdp_units *units,
     return out->aside ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
-/* What has to be +0 of a gradient may be more now. */
+/* After a change more of a gradient may have to be +0. */
 int wire_change(struct wire *w, const struct fsdp_units *units, uint32_t layout)
 {
     uint64_t most = 1;
 
-    if (!w->model) { /* nobody looks */
+    if (!w->model) { /* there is no wire */
         return FSDP_OK;
     }
     release_places(&w->values);
@@ -207,10 +208,10 @@ struct message {
     const struct wire_places *at;
     uint32_t unit, dtype;
     const void *whole;
-    uint64_t n; /* elements that lie aside */
+    uint64_t n; /* elements that were put aside */
 };
 
-/* Elements [from, to). */
+/* Puts elements [from, to) aside. */
 static int put_aside(struct message *m, uint64_t from, uint64_t to)
 {
     const uint64_t bytes = fsdp_dtype_bytes(m->dtype);
@@ -240,7 +241,7 @@ static int count_dirty(struct message *m, uint64_t *dirty)
     return FSDP_OK;
 }
 
-/* What lies between blocks. */
+/* Looks at the padding between blocks. */
 static int look_at_padding(struct message *m)
 {
     const struct wire_places *const p = m->at;
@@ -254,7 +255,8 @@ static int look_at_padding(struct message *m)
     return count_dirty(m, &m->w->dirty);
 }
 
-/* The places of a gradient that are there for the layout's sake. */
+/* Looks at the places of frozen parameters, which a gradient has only because
+ * the layout does. */
 static int look_at_frozen(struct message *m)
 {
     const struct wire_places *const p = m->at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire_test.c - messages opened: 5 rows of 2, 3 elements, a scalar, and a
- * parameter without elements, over four shards. Element i of parameter p is
- * 100 p + i + 1.
+ * wire_test.c - opens messages: 5 rows of 2, 3 elements, a scalar, and a
+ * parameter without elements, over four shards. Element i of parameter p is 100
+ * p + i + 1.
  */
 #include "run/witness/wire.h"
 #include "testing/unit_testing.h"
@@ -68,7 +68,7 @@ static const float flat[16] = {1, 2,  3,   4,   5,   6,   7, 8,
 static const float rows[24] = {1, 2,  3, 4, 101, 201, 5, 6, 7, 8, 102, 0,
                                9, 10, 0, 0, 103, 0,   0, 0, 0, 0, 0,   0};
 
-/* What a look at these n elements finds. */
+/* Checks what a look at these n elements finds. */
 static void check(uint32_t layout, uint32_t kind, const float *whole,
                   uint64_t n, uint64_t dirty, uint64_t misplaced)
 {
@@ -169,7 +169,7 @@ UNIT_TEST(what_is_frozen)
     assert_int_equal(w.dirty, 1);
 }
 
-/* A message of another size is another fault, and not looked into. */
+/* A message of another size is another fault, and is not looked into. */
 UNIT_TEST(what_is_of_another_size)
 {
     check(FSDP_LAYOUT_PER_PARAMETER, FSDP_ALL_GATHER, rows, 16, 0, 0);

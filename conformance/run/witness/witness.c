@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* witness.c - see witness.h. Places are the wire's (wire.h). */
+/* witness.c - see witness.h. It uses the places of the wire (wire.h). */
 #include "run/witness/witness.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ void witness_begin(struct witness *w, uint32_t step, uint32_t microbatch)
     }
 }
 
-/* Of what has no elements: none. */
+/* The unit of p; none for a parameter without elements. */
 static uint32_t unit_of(const struct witness *w, uint32_t p)
 {
     const uint32_t u = fsdp_unit_of(w->wire->model, w->units, p);
@@ -56,7 +56,8 @@ static uint32_t unit_of(const struct witness *w, uint32_t p)
                : FSDP_NO_UNIT;
 }
 
-/* Elements [from, to) of what lies in a block of the wire. */
+/* The number (record_digest_add) for elements [from, to) of a block of the
+ * wire. */
 static uint64_t worth(const struct wire_block *b, uint64_t from, uint64_t to,
                       const struct fsdp_tensor *t)
 {
@@ -72,7 +73,8 @@ static uint64_t worth(const struct wire_block *b, uint64_t from, uint64_t to,
                : 0;
 }
 
-/* Parameter p in its unit, but for what rank `but` owns, if there is such. */
+/* The number for parameter p in its unit, without what rank `but` owns, if
+ * there is such a rank. */
 static uint64_t worth_of(const struct witness *w, const struct wire_places *at,
                          uint32_t u, uint32_t p, uint32_t but,
                          const struct fsdp_tensor *t)
@@ -135,7 +137,8 @@ void witness_left(struct witness *w, uint32_t p, const struct fsdp_tensor *t)
     w->parameter[p].left++;
 }
 
-/* Parameters of a unit that have elements; those that are trained. */
+/* The number of a unit's parameters that have elements; or of those that are
+ * trained. */
 static uint32_t count(const struct witness *w, uint32_t u, bool trained)
 {
     const struct fsdp_model *const m = w->wire->model;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * witness_test.c - what is noted of a pass is what ranks would send of it: in
- * both layouts, over three shards of which the last has padding.
+ * witness_test.c - the numbers of a pass are those of what ranks would send in
+ * it: in both layouts, over three shards of which the last has padding.
  */
 #include "run/witness/witness.h"
 
@@ -43,7 +43,7 @@ static struct fsdp_tensor lent(const float *data, uint32_t dtype)
                                 .dtype = dtype};
 }
 
-/* Shard s, as it is sent; the number of its elements. */
+/* Makes shard s, as it is sent; returns the number of its elements. */
 static uint64_t shard_of(uint32_t layout, uint32_t s, float out[MATRIX])
 {
     float flat[MATRIX + VECTOR + 1] = {0};
@@ -124,15 +124,15 @@ UNIT_TEST(what_is_lent_is_what_shards_are)
             assert_int_equal(r.pass->reduced, 1);
             assert_int_equal(r.pass->lent_dtype, FSDP_DTYPE_F32);
             assert_true(r.pass->lent == all);
-            /* What is its own stays. */
+            /* The rank's own part stays in the number. */
             assert_true(r.pass->left == all - digest(layout, me));
             record_rank_release(&r);
         }
     }
 }
 
-/* What is left twice is added up by somebody else; what is frozen is not
- * left. */
+/* The model adds up gradients that are left twice, so their sum is not known;
+ * frozen parameters leave none. */
 UNIT_TEST(what_is_not_known_is_not_told)
 {
     struct record_rank r = {0};
@@ -151,7 +151,7 @@ UNIT_TEST(what_is_not_known_is_not_told)
     record_rank_release(&r);
 }
 
-/* The same value elsewhere is worth something else, and +0 nothing. */
+/* The same value at another place has another number, and +0 has none. */
 UNIT_TEST(a_place_counts)
 {
     const float x[3] = {1.0f, 0.0f, 1.0f};
