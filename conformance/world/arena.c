@@ -16,24 +16,25 @@
 enum {
     SHUT = 1,
     ROUND = 2,
-    /* For a microsecond or two: where ranks have cores, most arrive in it. */
+    /* Looks for a microsecond or two: if ranks have cores, most arrive in that
+     * time. */
     SPINS = 100,
     /* More ranks than cores are normal, so yielding is what makes the others
      * arrive, and it is cheaper than to sleep and be woken. */
     YIELDS = 50,
-    /* With a core for each rank nobody loses by it if it goes on: members that
-     * copy megabytes end some ten microseconds apart, and a core that has
-     * nothing to do takes longer than that to wake. */
+    /* With a core for each rank no rank loses if another goes on yielding:
+     * members that copy megabytes end some ten microseconds apart, and an idle
+     * core takes longer than that to wake. */
     PATIENCE_NS = 300000,
-    /* Unless somebody else needs the core for so long: then who sleeps is back
-     * sooner than who waits for his turn. */
+    /* If a turn of yielding takes so long, another process needs the core: then
+     * a rank that sleeps is back sooner than one that waits for its turn. */
     LONG_TURN_NS = 100000,
-    /* A wake-up cannot get lost, but whoever should send it can be killed
-     * before it does. */
+    /* A wake-up cannot get lost, but the rank that should send it can be killed
+     * before. */
     LONGEST_SLEEP_MS = 100,
 };
 
-/* Tells the core that it only waits. */
+/* Tells the core that this thread only waits. */
 static inline void cpu_relax(void)
 {
 #ifdef __x86_64__
@@ -111,7 +112,8 @@ void arena_shut(struct arena_barrier *barrier)
 void arena_abort(struct arena *arena, int32_t status)
 {
     int32_t none = FSDP_OK;
-    /* Before the barriers: who finds one shut looks here for the reason. */
+    /* Set before the barriers: a rank that finds one shut looks here for the
+     * reason. */
     (void)atomic_compare_exchange_strong(
         &arena->aborted, &none, status == FSDP_OK ? FSDP_ERR_ABORTED : status);
     if (arena->areas_at != 0) {
@@ -125,8 +127,8 @@ void arena_abort(struct arena *arena, int32_t status)
     }
 }
 
-/* Whether waiting for another word than this one has an end, and if so,
- * whether it was a round that was completed. */
+/* Whether the wait for another word than this one is over, and if so, whether a
+ * round was completed. */
 static bool is_over(_Atomic uint32_t *word, uint32_t seen, bool *completed)
 {
     uint32_t now = atomic_load_explicit(word, memory_order_acquire);
@@ -137,11 +139,11 @@ static bool is_over(_Atomic uint32_t *word, uint32_t seen, bool *completed)
 /* How one member waits in one round. */
 struct waiting {
     uint32_t tries;
-    int64_t begun, last; /* to yield */
+    int64_t begun, last; /* when the rank began to yield */
     bool patient;        /* not yet asleep */
 };
 
-/* A moment of it, and whether another one is worth while. */
+/* Waits a moment without sleeping; `patient` says whether to do it again. */
 static void wait_awake(struct waiting *w, bool spare)
 {
     if (w->tries++ < SPINS) {
@@ -166,7 +168,8 @@ bool arena_await(_Atomic uint32_t *word, _Atomic uint32_t *sleepers,
                  uint32_t seen, bool spare)
 {
     bool completed;
-    /* Where cores are fewer than ranks, who is missing has none. */
+    /* If there are fewer cores than ranks, the missing rank has none: do not
+     * spin. */
     struct waiting w = {.tries = spare ? 0 : SPINS, .patient = true};
     while (!is_over(word, seen, &completed)) {
         if (w.patient) {
@@ -192,7 +195,8 @@ bool arena_meet(struct arena_barrier *barrier, uint32_t n, bool spare)
         n) {
         atomic_store_explicit(&barrier->arrived, 0, memory_order_relaxed);
         atomic_fetch_add(&barrier->word, ROUND);
-        /* Who counts himself later sees the new word, and does not sleep. */
+        /* A rank that adds itself later sees the new word, and does not
+         * sleep. */
         if (atomic_load(&barrier->sleepers) > 0) {
             arena_wake(&barrier->word);
         }

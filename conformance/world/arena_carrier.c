@@ -3,9 +3,9 @@
  * arena_carrier.c - turns through shared memory, and a rank's life in it.
  *
  * A turn is one barrier. Each rank has two places in each of its groups and
- * fills them alternately: what it wrote in turn t is read by the others
- * before they arrive at turn t + 1, so when that is over the place is free
- * for turn t + 2.
+ * fills them alternately: the others read what it wrote in turn t before they
+ * arrive at turn t + 1, so when that turn is over the place is free for turn t
+ * + 2.
  */
 #include "arena.h"
 
@@ -83,9 +83,9 @@ static int arena_turn(struct world_comm *comm, uint32_t group,
     return world_comm_agree(comm, group, header);
 }
 
-/* The kernel copies, and looks whether the memory is still there: a member
- * that was aborted may have given it back. Threads have no such guard, so
- * they do not read each other's memory. */
+/* The kernel copies, and checks that the memory is still there: a member that
+ * was aborted may have given it back. Threads have no such guard, so they do
+ * not read each other's memory. */
 static int fetch(struct world_comm *comm, uint32_t group, uint32_t member,
                  uint64_t theirs, void *to, uint64_t bytes)
 {
@@ -98,7 +98,7 @@ static int fetch(struct world_comm *comm, uint32_t group, uint32_t member,
     }
     while (bytes > 0) {
         struct iovec mine = {at, bytes};
-        /* An address of another process, a pointer by its type alone.
+        /* An address in another process, which is a pointer by its type alone.
          * NOLINTNEXTLINE(performance-no-int-to-ptr) */
         struct iovec other = {(void *)(uintptr_t)theirs, bytes};
         ssize_t n = process_vm_readv(pid, &mine, 1, &other, 1, 0);
@@ -142,8 +142,8 @@ void arena_rank_run(struct arena *arena, const struct world_job *job,
     struct member m = {.arena = arena, .pid = getpid()};
     struct arena_rank *own = &arena->rank[rank];
     own->pid = m.pid;
-    /* Where processes may read their own children's memory alone, siblings
-     * may too then. Unknown or not, fetch finds out. */
+    /* If processes may read only their children's memory, this lets siblings do
+     * so, too. If it fails, fetch finds out. */
     (void)prctl(PR_SET_PTRACER, (unsigned long)getppid(), 0, 0, 0);
     world_comm_init(&m.comm, &carrier, job->mesh, rank, &own->progress,
                     &own->error, &m.rank);
@@ -153,7 +153,7 @@ void arena_rank_run(struct arena *arena, const struct world_job *job,
     if (own->status != FSDP_OK) {
         arena_abort(arena, own->status);
     }
-    /* Whoever waits for this rank, waits in vain. */
+    /* Ranks that wait for this one would wait in vain. */
     atomic_store(&own->left, 1);
     for (uint32_t group = 0; group < arena->n_groups; group++) {
         arena_shut(&arena->barrier[group][m.comm.group[group].first]);

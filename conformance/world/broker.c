@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * broker.c - what the broker does with what ranks post.
- *
- * It believes nothing: a post is copied before it is looked at, and what a turn
- * carries is what the headers of all members say, worked out anew.
+ * broker.c - the broker's work on what ranks post. It trusts nothing: a post is
+ * copied before it is looked at, and what a turn carries is computed anew from
+ * the headers of all members.
  */
 #include "broker.h"
 
@@ -20,13 +19,14 @@
 enum {
     TURN = 2, /* of `answered` */
     SHUT = 1,
-    /* As ranks do (arena.c): who posts next is on a core, or gets one. */
+    /* The broker waits as ranks do (arena.c): the rank that posts next is on a
+     * core, or gets one. */
     LOOKS = 60,
     LONGEST_SLEEP_MS = 100, /* a bell may be gone */
     NOBODY = -1
 };
 
-/* The collective that a group is in. */
+/* The collective that a group is making. */
 struct flight {
     struct world_header header;
     bool goes_on; /* more turns of it are due */
@@ -39,11 +39,11 @@ struct carrying {
     struct flight flight[BROKER_RANKS][WORLD_MAX_GROUPS]; /* by first member */
     struct post {
         uint32_t seen; /* posts */
-        int32_t group; /* in which it waits, or NOBODY */
+        int32_t group; /* the group in which it waits, or NOBODY */
         bool left, ended;
         struct world_turn turn;
-        /* Of the collective that it is in, what it sends to each member, or to
-         * all of them alike: the first. */
+        /* Hashes of what it sends in this collective, one for each member; if
+         * it sends the same to all, the first. */
         uint64_t hash[BROKER_RANKS];
         uint64_t digest; /* of all of it */
     } post[BROKER_RANKS];
@@ -66,14 +66,14 @@ static uint64_t rounded(uint64_t bytes)
     return bytes - bytes % 64;
 }
 
-/* Turns that a block of so many bytes takes. */
+/* The number of turns for a block of so many bytes. */
 static uint64_t turns_of(uint64_t bytes, uint64_t most)
 {
     return bytes == 0 ? 1 : (bytes + most - 1) / most;
 }
 
-/* The turn of a collective that has this header, but for `pattern` and
- * `bytes`; *last: none follows. False: there is none. */
+/* Computes the turn that t->header belongs to: `pattern` and `bytes`; *last: no
+ * turn follows. False: there is no such turn. */
 static bool work_out(struct world_turn *t, uint32_t extent, bool *last)
 {
     const struct world_header *const h = &t->header;
@@ -149,8 +149,8 @@ static void count(struct carrying *c, const struct world_group *g,
     }
 }
 
-/* Bytes of a turn in which each gets its own part that are for `to`, and no
- * filling: of an all-reduce the last blocks are shorter. */
+/* Bytes for member `to` in a turn in which each gets its own part, without
+ * filling: the last blocks of an all-reduce are shorter. */
 static uint64_t bytes_for(const struct world_turn *t, uint32_t extent,
                           uint32_t to)
 {
@@ -165,9 +165,9 @@ static uint64_t bytes_for(const struct world_turn *t, uint32_t extent,
     return h->kind != FSDP_ALL_REDUCE || left > t->bytes ? t->bytes : left;
 }
 
-/* What the part for `to`, or for all alike, is worth at its place: in an
- * all-gather the shards lie behind each other, in a reduction what members
- * get. */
+/* Adds the number of the part for `to`, or for all alike, at its place: in an
+ * all-gather the shards lie behind each other, in a reduction what each member
+ * gets. */
 static void digest_part(struct post *p, const struct world_group *g,
                         uint32_t to, const struct world_turn *t,
                         const unsigned char *part, uint64_t bytes)
@@ -188,8 +188,9 @@ static void digest_part(struct post *p, const struct world_group *g,
     }
 }
 
-/* Bytes of a turn that are a member's own: in an all-gather all of them. What
- * an all-reduce has made of its block everybody could work out. */
+/* Hashes the bytes of a turn that are a member's own: in an all-gather all of
+ * them. The result of its block in an all-reduce is left out: it follows from
+ * the rest. */
 static void hash_posted(struct carrying *c, const struct world_group *g,
                         uint32_t from, const struct world_turn *t)
 {
@@ -216,7 +217,7 @@ static void hash_posted(struct carrying *c, const struct world_group *g,
     }
 }
 
-/* What members have sent, of a collective that is one of the first. */
+/* Hashes what members have sent, if the collective is one of the first. */
 static void hash_turn(struct carrying *c, const struct world_group *g,
                       const struct world_turn *t, bool last)
 {
@@ -244,7 +245,8 @@ static void hash_turn(struct carrying *c, const struct world_group *g,
     }
 }
 
-/* To the member with coordinate `to`, all that it does not have itself. */
+/* Copies to the member with coordinate `to` all parts that it does not have
+ * itself. */
 static void copy_to(struct carrying *c, const struct world_group *g,
                     uint32_t to, const struct world_turn *t)
 {
@@ -265,7 +267,7 @@ static void copy_to(struct carrying *c, const struct world_group *g,
     }
 }
 
-/* Each member says by itself who differs from whom. */
+/* Gives all headers to each member, which says by itself which ranks differ. */
 static void disagree(struct carrying *c, const struct world_group *g)
 {
     for (uint32_t i = 0; i < g->extent; i++) {
@@ -314,7 +316,8 @@ static void carry(struct carrying *c, const struct world_group *g,
     if (good) {
         hash_turn(c, g, &due, last);
     }
-    /* Who has an answer fills its place anew. */
+    /* All copies come before the first answer: a rank that has one fills its
+     * place anew. */
     for (uint32_t i = 0; good && i < g->extent; i++) {
         copy_to(c, g, i, &due);
     }
@@ -325,7 +328,7 @@ static void carry(struct carrying *c, const struct world_group *g,
 
 /* ---- What ranks say ------------------------------------------------------ */
 
-/* All are there, or one never comes. */
+/* Ends the turn of a group if all members have posted, or if one never will. */
 static void try_group(struct carrying *c, uint32_t rank, uint32_t group)
 {
     const struct world_group *const g = &c->group[rank][group];
@@ -342,7 +345,7 @@ static void try_group(struct carrying *c, uint32_t rank, uint32_t group)
         carry(c, g, group);
     }
     if (atomic_load(&c->b->arena->aborted) != FSDP_OK) {
-        return; /* which they learn of */
+        return; /* of which the ranks learn */
     }
     for (uint32_t i = 0; left != UINT32_MAX && i < g->extent; i++) {
         if (c->post[member(g, i)].group == (int32_t)group) {
@@ -351,7 +354,7 @@ static void try_group(struct carrying *c, uint32_t rank, uint32_t group)
     }
 }
 
-/* Whether it has said anything new. */
+/* Hears a rank; returns whether it has said anything new. */
 static bool hear(struct carrying *c, uint32_t rank)
 {
     struct broker_area *const a = area(c, rank);
@@ -408,7 +411,8 @@ static void set_asleep(struct carrying *c, uint32_t asleep)
     }
 }
 
-/* Until a bell rings. Who posted before it could know has been heard. */
+/* Sleeps until a bell rings. A rank that posted before it could see that has
+ * been heard. */
 static void sleep_on(struct carrying *c)
 {
     struct pollfd p[BROKER_RANKS + 1];

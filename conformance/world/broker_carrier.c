@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * broker_carrier.c - how a rank takes its turns where a broker carries them.
+ * broker_carrier.c - how a rank takes its turns if a broker carries them.
  */
 #include "broker.h"
 
@@ -38,7 +38,8 @@ void broker_keep_own(const struct broker *b, uint32_t rank)
     (void)munmap(all, (size_t)(own - all));
 }
 
-/* One whose bell is gone is heard when the broker looks by itself. */
+/* Rings the rank's bell. If the bell is gone the rank is heard when the broker
+ * looks by itself. */
 static void ring(struct broker_area *own, int bell)
 {
     const uint64_t once = 1;
@@ -61,7 +62,7 @@ static int broker_check(struct world_comm *comm)
                                                     : FSDP_ERR_ABORTED;
 }
 
-/* What the broker has put there for this rank. */
+/* Takes the parts that the broker has put there for this rank. */
 static void take_parts(struct member *m, uint32_t group,
                        const struct world_turn *turn,
                        const unsigned char **parts)
@@ -128,7 +129,8 @@ static void give_up(struct broker_area *own, int bell, int32_t status)
     (void)atomic_compare_exchange_strong(
         &own->gives_up, &none, status == FSDP_OK ? FSDP_ERR_ABORTED : status);
     ring(own, bell);
-    /* Its own calls fail from here on, whenever the others learn it. */
+    /* The rank's own calls fail from here on, even before the others learn
+     * it. */
     none = FSDP_OK;
     (void)atomic_compare_exchange_strong(&own->aborted, &none,
                                          atomic_load(&own->gives_up));
@@ -172,7 +174,7 @@ void broker_rank_run(struct broker_area *own, int bell, bool spare,
     if (self->status != FSDP_OK) {
         give_up(own, bell, self->status);
     }
-    /* Whoever waits for this rank, waits in vain. */
+    /* Ranks that wait for this one would wait in vain. */
     atomic_store(&self->left, 1);
     ring(own, bell);
 }

@@ -38,7 +38,7 @@ bool broker_open(struct broker *b, const struct world_job *job)
     void *memory;
 
     *b = (struct broker){.mesh = job->mesh};
-    /* Of one piece, so that a rank gives back what is not its own at once. */
+    /* One mapping, so that a rank can unmap all but its own area at once. */
     memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
@@ -80,7 +80,7 @@ static _Noreturn void be_broker(struct broker *b, pid_t parent)
         _exit(EXIT_FAILURE);
     }
     (void)prctl(PR_SET_DUMPABLE, 0);
-    /* It ends when the world does. */
+    /* The broker ends when the world does, whatever signals come. */
     for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++) {
         (void)signal(theirs[i], SIG_IGN);
     }
@@ -106,7 +106,7 @@ bool broker_start(struct broker *b)
     return true;
 }
 
-/* Whether it has ended by now. */
+/* Whether the broker's process has ended by now. */
 static bool reap(struct broker *b, int options)
 {
     pid_t ended;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world.c - checks what it is asked for and hands it to one kind of world.
+ * world.c - checks the arguments and hands them to one kind of world.
  */
 #include "world_kinds.h"
 

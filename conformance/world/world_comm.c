@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_comm.c - what a rank calls: is the call one that comm.h allows, and do
- * all members of the group make the same one?
+ * world_comm.c - the calls of a rank: checks whether comm.h allows the call,
+ * and whether all members of the group make the same one.
  *
- * Every turn carries a header that the carrier compares before anybody reads
- * what was sent, so ranks that disagree learn it instead of getting wrong
- * data. A collective that moves nothing still takes one turn. How data move
- * is in world_turns.c and world_straight.c.
+ * Every turn carries a header, and the carrier compares headers before any rank
+ * reads what was sent, so ranks that disagree learn it instead of getting wrong
+ * data. A collective that moves nothing still takes one turn. How data move is
+ * in world_turns.c and world_straight.c.
  */
 #include "world_turns.h"
 
@@ -145,9 +145,9 @@ static int world_comm_run(void *self, struct fsdp_stream *stream,
     const struct fsdp_collective *c = &whole;
     uint32_t group = 0;
     (void)stream;
-    /* Who waited for what when a world was aborted is what one wants to know
-     * of it. So the call that learns of it counts as entered and never left,
-     * and later ones do not count. */
+    /* When a world is aborted, the result should show which rank waited in
+     * which collective. So the call that learns of the abort counts as entered
+     * and never left, and later ones do not count. */
     if (atomic_load_explicit(&progress->in_collective, memory_order_relaxed)) {
         return FSDP_ERR_ABORTED;
     }
@@ -204,7 +204,8 @@ static void abort_comm(void *self, int32_t status)
     comm->carrier->abort(comm, status);
 }
 
-/* What most callers agree on is only said where they do not. */
+/* Describes a header; fields on which most callers agree only if they
+ * differ. */
 static void describe(const struct world_header *h,
                      const struct world_header *other, char *out, size_t room)
 {

@@ -42,7 +42,7 @@ static void add_two(float *restrict sum, const float *x, const float *y,
     }
 }
 
-/* A sum, rounded as the caller wants it. */
+/* Rounds a sum as the caller wants it. */
 static void round_to(uint32_t dtype, float *x, uint64_t n)
 {
     if (dtype != FSDP_DTYPE_F32) {
@@ -126,8 +126,8 @@ static void fold_tree(const struct block *b, uint32_t first, uint32_t end,
     round_to(b->how->sum_dtype, sum, b->n);
 }
 
-/* Two of 16 bits: one addition, rounded once whatever sum_dtype is. The order
- * of two does not matter but for which of two NaNs is handed on. */
+/* Adds two inputs of 16 bits: one addition, rounded once whatever sum_dtype is.
+ * Their order does not matter but for which of two NaNs is handed on. */
 static void fold_two(const struct world_sum *how, const void *const *in,
                      uint64_t n, void *out)
 {
@@ -146,7 +146,8 @@ void world_fold(const struct world_sum *how, const void *const *in,
     }
     for (uint64_t at = 0; at < n; at += BLOCK) {
         struct block b = {how, in, at, n - at < BLOCK ? n - at : BLOCK};
-        /* Not in `out`, which may be an input that is still to be read. */
+        /* The sum is not made in `out`, which may be an input that is still to
+         * be read. */
         float sum[BLOCK];
         if (how->fold == FSDP_FOLD_TREE) {
             fold_tree(&b, 0, n_in, sum);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_half.c - the loops for every processor; and which loops are taken on
+ * world_half.c - the loops for any processor; and the choice of the loops on
  * this one.
  */
 #include "world_half_loops.h"
@@ -14,11 +14,11 @@
 const struct world_half world_half_plain[2] = WORLD_HALF_TABLE;
 
 #if defined(__x86_64__)
-/* clang knows no word for it before 17. */
+/* clang has no name for it in __builtin_cpu_supports before 17. */
 static bool has_f16c;
 
-/* Once, before ranks are forked: where the processor is a virtual one, its host
- * answers, and that takes as long as a thousand additions. */
+/* Asked once, before ranks are forked: on a virtual processor the host answers,
+ * which takes as long as a thousand additions. */
 __attribute__((constructor)) static void ask_f16c(void)
 {
     unsigned a;

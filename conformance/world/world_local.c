@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_local.c - every rank a forked process; where that is wanted, with
- * another one beside them that carries what they send (broker.h).
- *
- * The parent sleeps until a rank says that it ends, and looks every few
- * milliseconds for ranks that died without a word. It never waits for a
- * process that is not its own child.
+ * world_local.c - every rank is a forked process; where that is wanted, another
+ * process beside them carries what they send (broker.h). The parent sleeps
+ * until a rank says that it ends, and looks every few milliseconds for ranks
+ * that died silently. It never waits for a process that is not its own child.
  */
 #include "broker.h"
 
@@ -20,7 +18,7 @@
 
 enum {
     LOOK_MS = 2,
-    /* What ranks that the watchdog has aborted get to write what they know. */
+    /* Time for ranks that the watchdog has aborted, to write what they know. */
     GRACE_MS = 500,
 };
 
@@ -35,9 +33,9 @@ struct local {
     struct arena *arena;
     struct child child[WORLD_MAX_RANKS];
     uint32_t n_running;
-    bool asked;            /* ranks were, where they stand */
+    bool asked;            /* ranks were asked where they stand */
     struct broker *broker; /* NULL: ranks share the arena */
-    bool lost;             /* the broker */
+    bool lost;             /* the broker has been lost */
 };
 
 static _Noreturn void be_carried(const struct broker *b,
@@ -60,13 +58,13 @@ static _Noreturn void be_rank(const struct local *local, uint32_t rank,
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
                                 SIGABRT, SIGSYS, SIGTRAP, SIGINT,
                                 SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
-    /* The parent may have died before the kernel knew what to do then. */
+    /* The parent may have died before this call. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) {
         _exit(EXIT_FAILURE);
     }
     (void)prctl(PR_SET_DUMPABLE, 1); /* ranks read each other's memory */
-    /* The parent's handlers, of a test framework say, would take this
-     * process for the parent. A rank that crashes has to die of it. */
+    /* The parent's handlers, of a test framework say, would act as if this
+     * process were the parent. A rank that crashes has to die of it. */
     for (size_t i = 0; i < sizeof(fatal) / sizeof(fatal[0]); i++) {
         (void)signal(fatal[i], SIG_DFL);
     }
@@ -79,7 +77,8 @@ static _Noreturn void be_rank(const struct local *local, uint32_t rank,
     _exit(EXIT_SUCCESS);
 }
 
-/* Once: what comes later follows from what came first. */
+/* Asks ranks once where they stand: what happens later follows from what came
+ * first. */
 static void ask(struct local *local)
 {
     pid_t pid[WORLD_MAX_RANKS];
@@ -93,8 +92,8 @@ static void ask(struct local *local)
     local->asked = true;
 }
 
-/* One that has said that it ends, and yet ends otherwise than by that, is
- * wrapped in a program that has something to say of it. */
+/* Notes how a rank ended. If it said that it ends, and then ended in another
+ * way than by that, it is wrapped in a program that has something to report. */
 static void note_end(struct local *local, uint32_t rank, int wait_status)
 {
     struct world_result *result = &local->job->result[rank];
@@ -121,7 +120,8 @@ static void note_end(struct local *local, uint32_t rank, int wait_status)
     arena_abort(local->arena, FSDP_ERR_ABORTED);
 }
 
-/* Collects those who have ended; waits for those who have said so. */
+/* Collects the ranks that have ended; waits for those that have said that they
+ * end. */
 static void reap(struct local *local)
 {
     for (uint32_t r = 0; r < local->job->n_ranks; r++) {
@@ -137,8 +137,8 @@ static void reap(struct local *local)
             pid = waitpid(child->pid, &wait_status, said ? 0 : WNOHANG);
         } while (pid < 0 && errno == EINTR);
         if (pid != 0) {
-            /* An error means that somebody else has collected it (SIGCHLD
-             * ignored, say): then its status is lost, but it is gone. */
+            /* An error means that another process or the kernel has collected
+             * it (SIGCHLD ignored, say): its status is lost, but it is gone. */
             child->pid = 0;
             note_end(local, r, pid < 0 ? 0 : wait_status);
             local->n_running--;
@@ -228,7 +228,7 @@ int world_run_local(const struct world_job *job)
         return world_fail(job->error, FSDP_ERR_NOMEM, 0, errno, "world",
                           "no shared memory for %u ranks", job->n_ranks);
     }
-    /* What is buffered now would be written once by each rank. */
+    /* Text that is buffered now would be written once by each rank. */
     (void)fflush(NULL);
     status = run_ranks(&local);
     arena_close(local.arena);

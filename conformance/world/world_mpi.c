@@ -2,17 +2,18 @@
 /*
  * world_mpi.c - this process as one rank of a program that mpirun started.
  *
- * Everything is nonblocking and polled, so that a rank which waits also
- * hears that another one has failed. Data goes through staging buffers of
- * our own: an operation that was given up may still write later on, and must
- * not write into memory that an engine has freed. For the same reason such
- * buffers are never freed.
+ * Everything is nonblocking and polled, so that a rank which waits also hears
+ * that another one has failed. Data goes through staging buffers of our own: an
+ * operation that was given up may still write later on, and must not write into
+ * memory that an engine has freed. For the same reason such buffers are never
+ * freed.
  *
  * When a body has returned, its rank sends a farewell to all others: its
- * status, and how many collectives it has begun in each of its groups. It
- * aborts those who wait, it tells those who wait in vain that they do, and
- * having everybody's is the end of the world. It is the one message of the
- * control communicator, at most one from each rank and world.
+ * status, and how many collectives it has begun in each of its groups. A
+ * farewell aborts ranks that wait, or tells them that they wait in vain; and
+ * when a rank has the farewells of all others, the world has ended. It is the
+ * only message of the control communicator, at most one from each rank and
+ * world.
  */
 #include "world_kinds.h"
 
@@ -29,7 +30,7 @@ enum {
     YIELDS = 200,
     NAP_NS = 50000,
     LOOK_MS = 20,
-    FAREWELL_MS = 1000, /* to get an abort out to ranks that do not listen */
+    FAREWELL_MS = 1000, /* time to send an abort to ranks that do not listen */
     EXIT_HUNG = 70,     /* EX_SOFTWARE */
 };
 
@@ -74,7 +75,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Ranks share cores, so whoever waits gives its core away. */
+/* Ranks share cores, so a rank that waits gives its core away. */
 static void pause_between(uint32_t tries)
 {
     if (tries < YIELDS) {
@@ -93,7 +94,7 @@ static int failed(struct fsdp_error *error, int code, const char *what)
                       what, text);
 }
 
-/* Sends the farewell once, and sees that it gets out. */
+/* Sends the farewell once, and waits until it is sent. */
 static void bid_farewell(struct member *m, int32_t status)
 {
     MPI_Request request[WORLD_MAX_RANKS];
@@ -129,8 +130,8 @@ static void give_up(struct member *m, int32_t status)
     bid_farewell(m, status == FSDP_OK ? FSDP_ERR_ABORTED : status);
 }
 
-/* Takes in the farewells that have come. ABORTED if one was a failure, or
- * if somebody here wishes it. */
+/* Takes in the farewells that have come. ABORTED if one was a failure, or if a
+ * thread of this rank has asked for an abort. */
 static int listen(struct member *m)
 {
     int32_t wish = atomic_load(&m->abort_wish);
@@ -161,7 +162,8 @@ static int listen(struct member *m)
     return mpi.aborted ? FSDP_ERR_ABORTED : FSDP_OK;
 }
 
-/* MISMATCH if a member has left before it began what we wait for. */
+/* MISMATCH if a member has left before it began the collective that we wait
+ * for. */
 static int check_present(struct member *m, uint32_t group)
 {
     const struct world_group *g = &m->comm.group[group];
@@ -323,8 +325,8 @@ static int make_groups(struct member *m, uint32_t n_groups)
     return FSDP_OK;
 }
 
-/* Waits until every rank has said farewell. There is no limit: whoever hangs
- * is ended by its own watchdog, and then mpirun ends us all. */
+/* Waits until every rank has said farewell. There is no limit: a rank that
+ * hangs is ended by its own watchdog, and then mpirun ends us all. */
 static void part(struct member *m)
 {
     for (uint32_t tries = 0; m->n_left + 1 < mpi.world; tries++) {

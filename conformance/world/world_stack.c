@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_stack.c - where the ranks of a local world stood when one of them died
- * or none got on. A rank says it itself, by a handler of signals: it writes
- * addresses, and which file is mapped where, and whoever reads that finds the
- * names (run/process/stack_names.c). So nothing is needed but the C library,
- * and what is written is there before the process is gone.
+ * world_stack.c - writes where the ranks of a local world stood when one of
+ * them died or none got on.
  *
- * The handlers call only what a handler may call. The unwinder loads itself
- * where it is called first, so that is done before.
+ * A rank writes it itself, in a handler of signals: addresses, and which file
+ * is mapped where; the reader finds the names (run/process/stack_names.c). So
+ * only the C library is needed, and the text is there before the process is
+ * gone. The handlers call only what a handler may call. The unwinder loads
+ * itself at its first call, so that is made before.
  */
 #include "arena.h"
 
@@ -32,12 +32,12 @@
 
 enum {
     MAX_FRAMES = 48,
-    MAX_THREADS = 64, /* of a rank that are asked */
+    MAX_THREADS = 64, /* so many threads of a rank are asked */
     ALTERNATE_BYTES = 65536,
-    /* What the unwinder may take in a process that is broken. */
+    /* Time for the unwinder in a process that is broken. */
     CRASH_SECONDS = 2,
-    /* What ranks have to answer; and for what they wait afterwards, so that
-     * one that sleeps does not go on before its world has ended. */
+    /* Time that ranks have to answer; and time for which they then wait, so
+     * that one that sleeps does not go on before its world has ended. */
     ANSWER_MS = 400,
     HELD_MS = 1000
 };
@@ -51,7 +51,7 @@ static char alternate[ALTERNATE_BYTES];
 
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS};
 
-/* One that no program of C uses by itself. */
+/* A signal that no C program uses by itself. */
 static int ask_signal(void)
 {
     return SIGRTMAX - 3;
@@ -86,7 +86,7 @@ static void put_number(struct text *t, uint64_t value, unsigned base)
     put_text(t, digits + i);
 }
 
-/* Of /proc/self/maps the lines of code that is a file's. */
+/* Copies the lines of /proc/self/maps for code that is in a file. */
 static void copy_maps(int to)
 {
     char line[512];
@@ -113,7 +113,8 @@ static void copy_maps(int to)
     }
 }
 
-/* Where the signal came; 0: this machine's context is not known here. */
+/* The address at which the signal came; 0: the context of this machine is not
+ * known here. */
 static uintptr_t interrupted_at(const void *context)
 {
     const ucontext_t *u = context;
@@ -183,7 +184,7 @@ static void die(void)
     (void)raise(dying);
 }
 
-/* Of what it would have died of, whatever happens here. */
+/* Dies of the first signal, if the handler takes too long. */
 static void on_late(int number)
 {
     (void)number;
@@ -265,7 +266,8 @@ void arena_stack_to(struct arena_rank *rank, const _Atomic int32_t *world,
 
 /* ---- In its parent ---- */
 
-/* Each thread, since what hangs may be a stream's. How many were asked. */
+/* Asks each thread, since a stream's may be the one that hangs. Returns how
+ * many were asked. */
 static uint32_t ask_one(pid_t pid)
 {
     char folder[64];

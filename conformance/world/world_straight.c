@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * world_straight.c - a collective in which members read each other's memory:
- * each number is moved once.
- *
- * In the first turn each member shows where its data are; nobody leaves
- * before a last turn, in which all say that they have read. A member that
- * fails or dies in between is noticed there, as anywhere else. A reduction
- * reads what it folds in pieces that stay in a cache.
+ * each number is moved once. In the first turn each member shows where its data
+ * are; none leaves before a last turn, in which all say that they have read. A
+ * member that fails or dies in between is noticed there, as anywhere else. A
+ * reduction reads what it folds in pieces that stay in a cache.
  */
 #include "world_turns.h"
 
 #include <string.h>
 
 enum {
-    PIECE_BYTES = 64 * 1024,       /* folded at a time */
-    STRIDE_BYTES = 4 * 1024 * 1024 /* copied between two signs of life */
+    PIECE_BYTES = 64 * 1024,       /* bytes that are folded at a time */
+    STRIDE_BYTES = 4 * 1024 * 1024 /* bytes that are copied between two signs of
+                                      progress */
 };
 
-/* What a member shows: addresses in its own memory. */
+/* The addresses that a member shows, in its own memory. */
 struct shown {
     uint64_t in, out;
 };
@@ -65,7 +64,8 @@ static bool can_read_all(struct world_call *call, const uint64_t *address)
     return true;
 }
 
-/* Two turns: in the second nobody waits any more for what the first showed. */
+/* Takes two turns: the second shows that all members have read what the first
+ * showed. */
 static int try_out(struct world_call *call, uint8_t *known)
 {
     uint64_t all[WORLD_MAX_RANKS];
@@ -102,7 +102,7 @@ static int reduce(struct world_call *call, const struct shown *shown,
                   unsigned char *to)
 {
     struct world_block mine = world_block(call, call->me);
-    /* There are others: else nobody would come here.
+    /* There are others, or this would not be called.
      * NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
     uint64_t most = WORLD_PLACE_BYTES / (call->extent - 1);
     most = most < PIECE_BYTES ? most - most % 64 : PIECE_BYTES;
@@ -158,7 +158,7 @@ static int meet(struct world_call *call, int status)
 int world_straight(struct world_call *call)
 {
     struct world_block mine = world_block(call, call->me);
-    struct shown all[WORLD_MAX_RANKS]; /* of the members alone */
+    struct shown all[WORLD_MAX_RANKS]; /* only of the members */
     struct shown own = {(uint64_t)(uintptr_t)call->in,
                         (uint64_t)(uintptr_t)call->out};
     FSDP_TRY(tell_all(call, &own, sizeof(own), all));

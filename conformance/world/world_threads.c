@@ -36,7 +36,8 @@ static bool has_ended(const struct thread *thread)
     return atomic_load(&thread->arena->rank[thread->rank].ended) != 0;
 }
 
-/* A thread cannot be killed, and the memory that it uses cannot go. */
+/* Ends the process: a thread cannot be killed, and the memory that it uses must
+ * stay. */
 static _Noreturn void give_up(const struct thread *thread, uint32_t n)
 {
     for (uint32_t r = 0; r < n; r++) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * world_turns.c - a collective in bounded turns through the carrier's places.
- *
- * Every number is sent to those who need it and to nobody else, and what a
- * rank has itself it takes from where it is. Places are small enough to stay
- * in a cache between the one who fills them and those who read.
+ * Every number is sent only to the ranks that need it, and a rank takes what it
+ * has itself from where it is. Places are small enough to stay in a cache
+ * between the rank that fills them and those that read.
  */
 #include "world_turns.h"
 
@@ -168,11 +167,11 @@ static int turns(struct world_call *call)
     }
 }
 
-/* Whether members had better read each other's memory: on all alike. */
+/* Whether it is faster if members read each other's memory; the same on all. */
 static bool is_worth_straight(const struct world_call *call)
 {
     enum {
-        /* Of a block: below it a system call costs more than a second copy. */
+        /* For smaller blocks a system call costs more than a second copy. */
         WORTH_BYTES = 32 * 1024
     };
     const uint32_t kind = call->turn.header.kind;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * isolate.c - namespaces for a worker. Root needs no user namespace; others
- * have the rights that it takes in one, until they exec.
+ * isolate.c - makes namespaces for a worker. Root needs no user namespace;
+ * other users have the rights for that in one, until they exec.
  */
 #include "run/process/isolate.h"
 
@@ -52,7 +52,7 @@ static bool map_users(unsigned user, unsigned group)
            put_text("/proc/self/gid_map", groups);
 }
 
-/* The flags that a mount has, for who may not take them from it. */
+/* The flags of a mount, which a process without rights must repeat. */
 static unsigned long flags_of(const char *path)
 {
     struct statvfs s;
@@ -69,8 +69,8 @@ static unsigned long flags_of(const char *path)
     return f;
 }
 
-/* A folder that is mounted onto itself can be read alone; one below it that
- * was mounted before stays as it is. */
+/* Mounts the folder onto itself, and so can make it read-only; one below it
+ * that was mounted before stays as it is. */
 static bool seal(const struct isolate *how)
 {
     return mount(how->open, how->open, NULL, MS_BIND, NULL) == 0 &&
@@ -86,7 +86,7 @@ static bool is_there(const struct isolate *how)
            (!how->needed || access(how->needed, R_OK) == 0);
 }
 
-/* The folder of the run, as it is sealed, where it was before. */
+/* Puts the folder of the run back where it was, sealed. */
 static bool put_back(int run, const char *at)
 {
     char from[64];
@@ -103,8 +103,8 @@ static bool put_back(int run, const char *at)
     return mount(from, at, NULL, MS_BIND | MS_REC, NULL) == 0;
 }
 
-/* Of what lay there the folder of the run stays, if it did; and everything, if
- * an engine does. */
+/* Empties /dev/shm but for the folder of the run, if that is there; if an
+ * engine's file is there, nothing is removed. */
 static void empty_shared_memory(const struct isolate *how)
 {
     const int run = open(how->sealed, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -128,7 +128,8 @@ bool isolate_drop_rights(void)
             prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE, 0, 0, 0) == 0);
 }
 
-/* A relative path must not lead past what is mounted now. */
+/* Enters the working folder again: a relative path must not lead past what is
+ * mounted now. */
 static bool come_in(void)
 {
     char *here = getcwd(NULL, 0);

@@ -49,8 +49,9 @@ bool orphans_are_there(void)
 
 void orphans_end(void)
 {
-    /* Daemons are in groups of their own. When those between have ended they
-     * are our children; each that ends may leave more: one after the other. */
+    /* Daemons are in groups of their own. When the processes in between have
+     * ended they are our children; each that ends may leave more: so they are
+     * ended one after the other. */
     while (has_children()) {
         pid_t pid = first_child();
 

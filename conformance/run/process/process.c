@@ -5,9 +5,9 @@
  * (descriptors, files that are mapped shared); and notes what a call may have
  * changed.
  *
- * What a GPU's driver opens and maps is no way to another rank, and it does so
- * whenever it likes: its devices, and pinned memory, which is a shared mapping
- * without a name that was made after the ranks were forked.
+ * Descriptors and mappings of a GPU's driver are no way to another rank, and
+ * the driver makes them at any time: its devices, and pinned memory, which is a
+ * shared mapping without a name that was made after the ranks were forked.
  */
 #include "run/process/process.h"
 
@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* From a line of the kernel's, if it begins with this word. */
+/* Reads kilobytes from a line of the kernel's, if it begins with this word. */
 static void take_kilobytes(const char *line, const char *word, uint64_t *bytes)
 {
     if (strncmp(line, word, strlen(word)) == 0) {
@@ -90,7 +90,7 @@ bool process_shared_mapping(const char *line, struct process_file *out)
            !process_is_driver(line + path);
 }
 
-/* A file that is mapped in many pieces is one. */
+/* Counts files that are mapped shared; one in many pieces counts once. */
 static uint32_t count_shared_mappings(int *why)
 {
     enum {
@@ -196,8 +196,8 @@ static void note_float_modes(struct process_state *s)
 
 static const uint64_t nothing = UINT64_C(14695981039346656037);
 
-/* FNV-1a of words in place of bytes, whose upper half is added to the lower,
- * which else would not depend on it. */
+/* FNV-1a over words in place of bytes; the upper half is added to the lower,
+ * which would not depend on it otherwise. */
 static uint64_t add_word(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * UINT64_C(1099511628211);
@@ -218,8 +218,9 @@ static uint64_t add_text(uint64_t hash, const char *text)
     return hash;
 }
 
-/* The kernel has one bit a signal, the library as many or more: 4000 calls of
- * sigismember a look took as long as all that is asked of the kernel. */
+/* Takes the kernel's bits, one a signal, at the start of the library's set:
+ * 4000 calls of sigismember a look took as long as all that is asked of the
+ * kernel. */
 static uint64_t mask_of(const sigset_t *set)
 {
     uint64_t mask;
@@ -253,7 +254,7 @@ static void note_always(struct process_state *s)
 
 static uint64_t handler_of(int number)
 {
-    /* The kernel's own, which sigaction adds, is no difference. */
+    /* A flag of the kernel's own, which sigaction adds, is left out. */
     const uint64_t flags = SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO |
                            SA_ONSTACK | SA_RESTART | SA_NODEFER |
                            (uint32_t)SA_RESETHAND;
@@ -269,7 +270,7 @@ static uint64_t handler_of(int number)
     return add_word(hash, mask_of(&a.sa_mask));
 }
 
-/* NCCL is told some things by variables alone, and nobody else reads those. */
+/* Leaves out variables by which NCCL alone is told things. */
 static uint64_t hash_variables(void)
 {
     uint64_t hash = nothing;
@@ -305,7 +306,7 @@ static void note_tables(struct process_state *s)
     }
 }
 
-/* What is not asked for stays what it was. */
+/* Notes what `depth` asks for; the rest stays as it was. */
 static void note_process(struct process_state *s, enum process_depth depth,
                          bool alone)
 {

@@ -46,7 +46,7 @@ static char *map(int fd, size_t bytes)
     return p;
 }
 
-/* However many pieces it is mapped in. */
+/* A file counts once, however many pieces it is mapped in. */
 UNIT_TEST(test_files)
 {
     uint32_t before = channels();
@@ -75,7 +75,7 @@ UNIT_TEST(test_files)
     assert_int_equal(channels(), before);
 }
 
-/* Nobody else can have it: the ranks were forked before. */
+/* Pinned memory does not count: the ranks were forked before. */
 UNIT_TEST(test_pinned)
 {
     uint32_t before = channels();
@@ -119,7 +119,7 @@ static void *map_private(size_t bytes)
     return p;
 }
 
-/* What was touched and given back before is forgotten. */
+/* Memory that was touched and given back before does not count. */
 UNIT_TEST(test_peak)
 {
     enum {
@@ -141,8 +141,8 @@ UNIT_TEST(test_peak)
     assert_true(after.peak_bytes < after.resident_bytes + BYTES / 2);
 }
 
-/* What a child holds counts when it has been waited for; and a grandchild that
- * was left behind is a child. */
+/* A child's memory counts when it has been waited for; and a grandchild that
+ * was left behind becomes a child. */
 UNIT_TEST(test_children)
 {
     enum {
@@ -179,8 +179,8 @@ UNIT_TEST(test_children)
     assert_true(view.child_bytes >= BYTES);
 }
 
-/* Memory that is shared before a fork is a process's from the first look on:
- * what is touched before a measurement is no growth. */
+/* Memory that is shared since before a fork becomes a process's when it is
+ * first touched: what is touched before a measurement is no growth. */
 UNIT_TEST(test_touched)
 {
     const size_t bytes = 8 << 20;

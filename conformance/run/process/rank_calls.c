@@ -23,12 +23,13 @@ enum {
     ALWAYS,
     UNLESS_THREAD,  /* argument 0 lacks CLONE_THREAD */
     UNLESS_PRIVATE, /* argument 3 makes a mapping that is shared */
-    UNLESS_SELF,    /* argument 0 is no number of this process */
+    UNLESS_SELF,    /* argument 0 is not the number of this process */
     UNLESS_SELF_OR_ZERO,
     UNLESS_PATHS,  /* Landlock asks about it, too */
-    UNLESS_OWN,    /* argument 1 is no number of this process, and not 0 */
-    IF_SIGNALS,    /* argument 1 says who has which signal of a descriptor */
-    IF_SEEN_BY_ALL /* that, or a lock, or a watch: others see who has it */
+    UNLESS_OWN,    /* argument 1 is not the number of this process, and not 0 */
+    IF_SIGNALS,    /* argument 1 sets who gets which signal from a descriptor */
+    IF_SEEN_BY_ALL /* the same, or it sets a lock or a watch: others see who
+                      holds it */
 };
 
 #define CALL(name, when)        \
@@ -60,8 +61,8 @@ static const struct call {
     CALL(add_key, ALWAYS),
     CALL(request_key, ALWAYS),
     CALL(keyctl, ALWAYS),
-    /* What a process sets of itself, or of a file that it may only read, and
-     * others ask for. */
+    /* State that a process sets of itself, or of a file that it may only read,
+     * and that others can ask for. */
     CALL(flock, ALWAYS),
     CALL(fcntl, IF_SEEN_BY_ALL),
 #ifdef SYS_inotify_init
@@ -135,18 +136,18 @@ static const struct call {
     CALL(kexec_load, ALWAYS),
 };
 
-/* Of descriptors and of sockets: who is sent a signal when there is something
- * to read, and which one, be it SIGKILL. */
+/* Commands for descriptors and sockets that set who is sent a signal when there
+ * is something to read, and which one, be it SIGKILL. */
 static const uint32_t who_is_signalled[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG,
                                             FIOSETOWN, SIOCSPGRP};
 
-/* Of descriptors alone. */
+/* Commands for descriptors alone. */
 static const uint32_t seen_by_all[] = {
     F_SETOWN,    F_SETOWN_EX, F_SETSIG,     F_GETLK,    F_SETLK,    F_SETLKW,
     F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETLEASE, F_GETLEASE, F_NOTIFY};
 
-/* What Landlock does not ask about of a path. Not noted, as little as a path
- * that cannot be opened: much that is written by others asks for it. */
+/* Calls about paths that Landlock does not look at. They are refused without a
+ * note, like a path that cannot be opened: many libraries make them. */
 static const struct call quiet_calls[] = {
 #ifdef SYS_chmod
     CALL(chmod, ALWAYS),          CALL(chown, ALWAYS),
@@ -233,7 +234,8 @@ static void answer(struct program *p, uint32_t with)
     add_filter(p, BPF_RET | BPF_K, 0, 0, with);
 }
 
-/* The lower half of an argument, where nothing else counts for the kernel. */
+/* Loads the lower half of an argument, which is all that counts for the kernel
+ * here. */
 static void load_argument(struct program *p, size_t i)
 {
     add_load(p, offsetof(struct seccomp_data, args) + 8 * i);
@@ -253,7 +255,7 @@ static void is_any_of(struct program *p, const uint32_t *k, size_t n)
     }
 }
 
-/* The number is loaded, and lost where it is this one. */
+/* The call's number is loaded; if it is this one, that is lost. */
 static void add_call(struct program *p, const struct call *call, uint32_t with)
 {
     const uint32_t self = (uint32_t)getpid();
@@ -311,7 +313,8 @@ static void make(struct program *p)
     add_filter(p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000); /* x32 */
     answer(p, SECCOMP_RET_USER_NOTIF);
 #endif
-    /* Its flags lie behind a pointer; the C library then calls clone. */
+    /* The filter cannot see the flags of clone3, which lie behind a pointer;
+     * the C library then calls clone. */
     is_equal(p, 0, 1, SYS_clone3);
     answer(p, SECCOMP_RET_ERRNO | ENOSYS);
     for (size_t i = 0; i < N_CALLS; i++) {

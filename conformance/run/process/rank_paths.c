@@ -26,11 +26,12 @@
 static const uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE |
                                 LANDLOCK_ACCESS_FS_READ_DIR |
                                 LANDLOCK_ACCESS_FS_EXECUTE;
-/* Of a file. */
+/* Rights about a file. */
 static const uint64_t writing =
     LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE;
 
-/* As the kernel's header has it since Linux 6.12, whatever this one's is. */
+/* The struct of the kernel's header since Linux 6.12, whatever this machine's
+ * header has. */
 struct ruleset {
     uint64_t paths, ports, scopes;
 };
@@ -39,7 +40,7 @@ enum {
     SCOPE_SIGNAL = 2
 };
 
-/* Asked once: each rule depends on it. */
+/* The kernel's version, asked once: each rule depends on it. */
 static long kernel_version(void)
 {
     static long version;
@@ -51,7 +52,8 @@ static long kernel_version(void)
     return version;
 }
 
-/* All that this kernel can refuse, as far as is known here; 0: it cannot. */
+/* All rights that this kernel can refuse, as far as this file knows; 0:
+ * none. */
 static uint64_t all_rights(void)
 {
     const long version = kernel_version();
@@ -89,7 +91,7 @@ static bool allow(int rules, const char *path, uint64_t rights)
     return good;
 }
 
-/* All can be read but /proc, where memory of others is. */
+/* Everything can be read but /proc, which has the memory of others. */
 static bool allow_reading(int rules)
 {
     DIR *root = opendir("/");
@@ -110,8 +112,8 @@ static bool allow_reading(int rules)
     return true;
 }
 
-/* What the C library, the engine's threads and the suite's recorder read about
- * this process and the machine. */
+/* Files that the C library, the engine's threads and the suite's recorder read
+ * about this process and the machine. */
 static bool allow_own_process(int rules)
 {
     static const char *const machine[] = {

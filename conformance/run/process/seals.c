@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seals.c - what the file system says of a folder, and whether it still does.
+ * seals.c - notes what the file system says of a folder, and compares it later.
  */
 #include "run/process/seals.h"
 
@@ -22,15 +22,15 @@ static uint64_t mix(uint64_t h, uint64_t value)
     return h ^ (h >> 29);
 }
 
-/* Whether somebody has made the folder so that it cannot be looked at. Anything
- * else (EMFILE, ENOMEM, EIO ...) is the machine's failure. */
+/* Whether the folder was made so that it cannot be looked at. Anything else
+ * (EMFILE, ENOMEM, EIO ...) is the machine's failure. */
 static bool is_made_so(int why)
 {
     return why == ENOENT || why == ENOTDIR || why == EACCES || why == EPERM ||
            why == ELOOP;
 }
 
-/* 0, or the errno of what the machine failed in. */
+/* Adds an entry to the sum. 0, or the errno of the machine's failure. */
 static int add_entry(int folder, const char *name, uint64_t *sum)
 {
     struct stat s;
@@ -52,7 +52,8 @@ static int add_entry(int folder, const char *name, uint64_t *sum)
     return 0;
 }
 
-/* In any order. A folder that is not there has a state, too. As add_entry. */
+/* The sum over a folder's entries, which does not depend on their order. A
+ * missing folder has a state, too. As add_entry. */
 static int state_of(const char *folder, uint64_t *sum)
 {
     DIR *d = opendir(folder);
@@ -72,8 +73,8 @@ static int state_of(const char *folder, uint64_t *sum)
     return why;
 }
 
-/* A record whose state nobody can vouch for: a line says which and why, and it
- * is none any more. */
+/* Gives up a record that cannot be vouched for: prints a line that says which
+ * and why, and removes its case.json. */
 static void give_up(const char *folder, const char *what, const char *why)
 {
     const char *name = strrchr(folder, '/');

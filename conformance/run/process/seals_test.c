@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * seals_test.c - records that change after their case, and a machine that
- * cannot look at them: which of the two it was is said, and neither is judged.
+ * cannot look at them: a line says which of the two it was, and neither is
+ * judged.
  */
 #include "run/process/seals.h"
 
@@ -51,7 +52,7 @@ static int remove_record(void **state)
     return rmdir(folder);
 }
 
-/* What of the record's state is looked at with no descriptor left. */
+/* When the record is looked at without a free descriptor. */
 enum moment {
     NEVER,
     AT_ADD,
@@ -75,8 +76,8 @@ static void give_descriptors(const struct rlimit *before)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, before), 0);
 }
 
-/* Seals, changes a file if asked to, and checks; *added is what seals_add
- * returned, and text what was said meanwhile. */
+/* Seals, changes a file if asked to, and checks. *added is what seals_add
+ * returned, and text what was printed meanwhile. */
 static uint32_t seal_and_check(enum moment without, bool change, int *added,
                                char text[512])
 {

@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 enum {
-    MAX_BYTES = 1 << 20, /* of a file of a rank */
+    MAX_BYTES = 1 << 20, /* bytes that are read of a rank's file */
     MAX_HEADERS = 64,
     NAMING_SECONDS = 5
 };
 
-/* A file's code, as it was mapped. */
+/* The mapping of a file's code. */
 struct mapping {
     uint64_t begin, end, offset;
     char path[256];
@@ -42,7 +42,7 @@ static FILE *open_plain(const char *path)
     return f;
 }
 
-/* A hexadecimal number and what stands behind it; *at moves there. */
+/* Reads a hexadecimal number and the text behind it; *at moves past both. */
 static bool read_hex(const char **at, const char *behind, uint64_t *out)
 {
     char *end;
@@ -71,7 +71,7 @@ static bool read_mapping(const char *line, struct mapping *m)
     return true;
 }
 
-/* Where the file's own numbers have the byte at this place of it. */
+/* The address that the file itself gives to the byte at this offset. */
 static bool own_offset(const char *path, uint64_t at, uint64_t *out)
 {
     Elf64_Ehdr e;
@@ -101,8 +101,8 @@ static bool own_offset(const char *path, uint64_t at, uint64_t *out)
     return found;
 }
 
-/* All frames of a stack in this mapping. A caller stands behind its call, which
- * may be the next line already. */
+/* Places all frames of a stack that are in this mapping. A return address lies
+ * behind its call, and may belong to the next line already. */
 static void place_frames(struct stack *s, const struct mapping *m)
 {
     for (uint32_t i = 0; i < s->n; i++) {
@@ -159,7 +159,8 @@ static uint32_t read_stacks(FILE *f, struct stack stack[STACKS_OF_A_FILE])
 
 /* ---- Names ---- */
 
-/* What it prints of these offsets of a module. NULL: it cannot be run. */
+/* Starts addr2line on these offsets of a module, to read what it prints. NULL:
+ * it cannot be run. */
 static FILE *ask_names(const struct stack_frame *of, char *const *offset,
                        uint32_t n, pid_t *pid)
 {
@@ -192,8 +193,8 @@ static FILE *ask_names(const struct stack_frame *of, char *const *offset,
     return fdopen(ends[0], "r");
 }
 
-/* Appends "reduce (engine.c:120)", or what of it is known; the next one is the
- * function that it was inlined in. */
+/* Appends "reduce (engine.c:120)", or the part of it that is known; the next
+ * one is the function that it was inlined in. */
 static void add_name(char name[STACK_NAME_BYTES], const char *function,
                      const char *line)
 {
@@ -207,8 +208,8 @@ static void add_name(char name[STACK_NAME_BYTES], const char *function,
     }
 }
 
-/* An address a line, behind each the functions that are there, innermost first,
- * and their lines: two of text for each. */
+/* Reads addresses, one a line; behind each come the functions there, innermost
+ * first, and their lines: two lines of text for each. */
 static void take_names(FILE *f, struct stack *s, const uint32_t *of, uint32_t n)
 {
     char *line = NULL;
@@ -234,7 +235,7 @@ static void take_names(FILE *f, struct stack *s, const uint32_t *of, uint32_t n)
     free(line);
 }
 
-/* Of all frames of a stack that are in the module of frame i. */
+/* Names all frames of a stack that are in the module of frame i. */
 static void name_module(struct stack *s, uint32_t i)
 {
     char text[STACK_FRAMES][24];

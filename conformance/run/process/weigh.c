@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weigh.c - reads /proc of another process, and walks folders.
- *
- * Anonymous memory is summed over mappings (smaps_rollup): what
- * /proc/PID/status says of it is exact only since Linux 6.17. For the peak
- * there is no other source.
+ * weigh.c - reads /proc of another process, and walks folders. Anonymous memory
+ * is summed over mappings (smaps_rollup): /proc/PID/status is exact about it
+ * only since Linux 6.17. The peak is in that file alone.
  */
 #include "run/process/weigh.h"
 
@@ -17,10 +15,10 @@
 #include <unistd.h>
 
 enum {
-    MOST_DEPTH = 8 /* of folders in folders */
+    MOST_DEPTH = 8 /* levels of folders in folders */
 };
 
-/* The number of kilobytes behind each of these words, added up, in bytes. */
+/* Adds up the kilobytes behind these words, in bytes. */
 static bool read_words(pid_t pid, const char *file, const char *const *words,
                        uint64_t *const *to)
 {
@@ -133,7 +131,7 @@ uint64_t weigh_gone(pid_t pid)
     return weigh_open(pid) + weigh_mapped(pid);
 }
 
-/* As deep as MOST_DEPTH. NOLINTNEXTLINE(misc-no-recursion) */
+/* Goes MOST_DEPTH folders deep. NOLINTNEXTLINE(misc-no-recursion) */
 static uint64_t weigh_folder(int at, const char *name, uint32_t depth)
 {
     const int fd =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_record.c - where the record of a case lies, in the worker's folder while
- * it is played and in its place afterwards; and how the ranks ended.
+ * case_record.c - the place of a case's record, in the worker's folder while it
+ * is played and in the folder of records afterwards; and how the ranks ended.
  */
 #include "run/worker/case_record.h"
 
@@ -108,7 +108,7 @@ int case_record_account(const char *folder, const struct run_case *c,
 
     for (uint32_t r = 0; r < c->ranks && r < WORLD_MAX_RANKS; r++) {
         ends[r] = end_of(how);
-        if (named) { /* it has taken the others with it, as a world does */
+        if (named) { /* the launcher has ended the others, as a world does */
             ends[r] = (struct world_result){.end = WORLD_RETURNED,
                                             .status = FSDP_ERR_ABORTED};
         }
@@ -154,8 +154,8 @@ int worker_folder_make(const char *records, uint32_t index,
     return FSDP_OK;
 }
 
-/* A record is a folder of regular files. Links and the like could lead who
- * reads or completes it to the record of another case. */
+/* Removes all but regular files. A link, say, could lead a process that reads
+ * or completes the record to that of another case. */
 static void clean(const char *folder)
 {
     char path[CASE_FOLDER_BYTES + 256];

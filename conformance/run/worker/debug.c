@@ -70,7 +70,8 @@ bool debug_wait(const char *file)
     if (!is_traced()) {
         return false;
     }
-    /* One that is ignored stops under a debugger, and nowhere else. */
+    /* A signal that is ignored stops the process under a debugger, and nowhere
+     * else. */
     (void)signal(SIGTRAP, SIG_IGN);
     (void)raise(SIGTRAP);
     (void)signal(SIGTRAP, SIG_DFL);
@@ -93,7 +94,7 @@ static pid_t read_pid(const char *file)
     return (pid_t)strtol(line, NULL, 10);
 }
 
-/* What gdb says when the rank stands there. */
+/* What gdb prints when the rank has stopped. */
 static char hint[] = "echo \\nThe rank waits before its first call of the "
                      "engine, and the others wait for it.\\n"
                      "Set breakpoints, then: continue\\n";
@@ -127,7 +128,7 @@ static bool has_ended(struct debugger *d, int how)
         return false;
     }
     d->gdb = -1;
-    /* It goes on without, if it still waits. */
+    /* The rank goes on without a debugger, if it still waits. */
     (void)kill(d->rank, SIGCONT);
     return true;
 }
@@ -141,7 +142,7 @@ void debugger_look(struct debugger *d, const char *file)
         if (d->rank <= 1) {
             return;
         }
-        (void)signal(SIGINT, SIG_IGN); /* from here on gdb's */
+        (void)signal(SIGINT, SIG_IGN); /* from here on interrupts are gdb's */
         d->gdb = fork();
         if (d->gdb == 0) {
             be_gdb(d->rank);

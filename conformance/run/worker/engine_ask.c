@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_ask.c - a process that loads an engine, and says what it is. What it
- * says may be anything: it has a fixed size, and its texts are ended here.
+ * engine_ask.c - a process that loads an engine, and says what it is. It may
+ * say anything: so it says it in a fixed size, and its texts are ended here.
  */
 #include "run/worker/engine_ask.h"
 #include "run/process/whole_io.h"
@@ -53,7 +53,7 @@ static void be_asked(const char *name, struct notary *notary, int fd)
         }
     }
     (void)whole_write(fd, w, sizeof(*w));
-    _exit(EXIT_SUCCESS); /* nothing of the engine's runs any more */
+    _exit(EXIT_SUCCESS); /* without running any more code of the engine */
 }
 
 /* ---- In the one that asks ---------------------------------------------- */
@@ -81,8 +81,8 @@ static int fail(struct fsdp_error *error, int status, const char *text)
     return status;
 }
 
-/* With 128 and the number of a signal it exits as a shell does of which that
- * has ended a child. */
+/* The process exits with 128 and the number of a signal, as a shell does, if
+ * that has ended its child. */
 static int say_ending(const char *name, int ending, struct fsdp_error *error)
 {
     const int code = WEXITSTATUS(ending);

@@ -36,7 +36,7 @@ refuse(struct fsdp_error *error, int status, const char *format, ...)
     return status;
 }
 
-/* As much of the struct as all plug-ins have that this ABI has seen. */
+/* The first fields of the struct, which every plug-in of this ABI has. */
 #define FIRST_SIZE offsetof(struct fsdp_engine, set)
 
 static int check_engine(const char *name, const struct fsdp_engine *e,
@@ -91,8 +91,8 @@ int engine_trains(const char *name, const struct fsdp_engine *e,
     return FSDP_OK;
 }
 
-/* One that was built against earlier headers has no functions of later ones.
- * What is completed is this thread's. */
+/* Completes an engine that was built against earlier headers by NULL for later
+ * functions. The copy belongs to this thread. */
 static int complete(const struct fsdp_engine **e, struct fsdp_error *error)
 {
     enum {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mixed_engine_test.c - a small model is trained under policies of mixed
- * precision, and compared to the bit with a loop by hand
- * (mixed_engine_testing.h) that knows neither shards nor units: what is lent,
- * what is stored after each step, what goes over the wire, and how much is
- * live.
+ * mixed_engine_test.c - trains a small model under policies of mixed precision,
+ * and compares it to the bit with a loop by hand (mixed_engine_testing.h) that
+ * knows neither shards nor units: what is lent, what is stored after each step,
+ * what goes over the wire, and how much is live.
  */
 #include "run/worker/engine_load.h"
 #include "run/worker/mixed_engine_testing.h"
@@ -55,7 +54,7 @@ static int wrong(const struct run *r, int line, const char *what)
     return FSDP_ERR_INTERNAL;
 }
 
-/* Between what is lent, on any device, and the host. */
+/* Copies between a lent tensor, on any device, and the host. */
 static int copy(const struct run *r, void *to, const void *from, uint64_t bytes)
 {
     const struct fsdp_device *d = r->env->device;
@@ -64,7 +63,7 @@ static int copy(const struct run *r, void *to, const void *from, uint64_t bytes)
     return d->copy(d->self, NULL, to, from, bytes);
 }
 
-/* What is lent is the master, rounded once. */
+/* Checks that each lent parameter is the master, rounded once. */
 static int read_parameters(const struct run *r, uint32_t module)
 {
     const struct mixed_policy *policy = &r->c->policy[module];
@@ -161,7 +160,7 @@ static void compare(void *context, const struct fsdp_piece *piece)
         is_same(x->run, piece->grad, t->gradient[p] + piece->first, piece->n);
 }
 
-/* All of it in float32, whatever it is computed with. */
+/* Checks all parameters, in float32, whatever they are computed with. */
 static int read_all(const struct run *r)
 {
     FSDP_TRY(r->engine->unshard_all(r->s));
@@ -175,8 +174,8 @@ static int read_all(const struct run *r)
     return r->engine->reshard_all(r->s);
 }
 
-/* With a norm that nothing is cut by. Where an infinity is an error nothing has
- * changed behind it. */
+/* Clips with a norm that cuts nothing. If an infinity is an error, nothing has
+ * changed afterwards. */
 static int clip(const struct run *r, float inverse_scale)
 {
     struct fsdp_clip how = {.size = sizeof(how),
@@ -250,9 +249,9 @@ static int train(struct run *r)
 }
 
 static const struct fsdp_engine *under_test;
-/* Of cases; a plug-in may be slow. It has no factor in common with those by
- * which a family changes from one case to the next, so that what is left has
- * every policy, extent, layout and option still. */
+/* Only each so many-th case is played, as a plug-in may be slow. The stride has
+ * no factor in common with the lengths of the lists that a family goes through,
+ * so that every policy, extent, layout and option still occurs. */
 static struct {
     uint32_t policies, others;
 } stride = {1, 1};
@@ -379,7 +378,7 @@ UNIT_TEST(units_have_their_own)
     }
 }
 
-/* The step that found an infinity changes nothing, on no rank, and that after
+/* A step that finds an infinity changes nothing, on no rank, and the step after
  * it is the one that it would have been. */
 UNIT_TEST(what_is_not_finite_is_skipped)
 {
@@ -403,8 +402,8 @@ UNIT_TEST(what_is_not_finite_is_skipped)
     }
 }
 
-/* Before the fold, in the accumulate dtype, and behind it; 3 / 7 is rounded
- * once. */
+/* Gradients are divided before the fold, in the accumulate dtype, and after it;
+ * 3 / 7 is rounded once. */
 UNIT_TEST(gradients_are_divided_twice)
 {
     static const float factors[][2] = {{2, 0}, {4, 8}, {3, 7}};
@@ -426,7 +425,8 @@ UNIT_TEST(gradients_are_divided_twice)
     }
 }
 
-/* Betas, eps and momentum; groups cut through units, and one is empty. */
+/* Groups have their own betas, eps and momentum; they cut through units, and
+ * one is empty. */
 UNIT_TEST(groups_have_their_own_numbers)
 {
     if (!claims("groups-betas")) {
@@ -465,7 +465,7 @@ static int try_engine(const char *name)
     return cmocka_run_group_tests_name(name, tests, NULL, NULL) != 0;
 }
 
-/* Names or plug-ins of engines; without any, those that the suite has. */
+/* Arguments: names or plug-ins of engines; without any, those of the suite. */
 int main(int argc, char **argv)
 {
     int failed = 0;

@@ -32,7 +32,7 @@ static const struct fsdp_sequence train = {sizeof(train), 12, "train", points,
                                            point_modules};
 static const struct fsdp_sequence *const sequences[] = {&train};
 
-/* Between -4 and 4, with all bits. */
+/* A number between -4 and 4 that uses all bits. */
 static float draw(uint32_t a, uint32_t b, uint32_t c)
 {
     uint32_t x = a * 0x9e3779b9u ^ b * 0x85ebca6bu ^ c * 0xc2b2ae35u;
@@ -169,7 +169,7 @@ struct span {
     uint32_t step, first, last;
 };
 
-/* One rank's sum of an element over them, as it is sent. */
+/* One rank's sum of an element over these microbatches, as it is sent. */
 static float local_sum(const struct mixed_case *c, const struct span *of,
                        uint32_t rank, uint32_t p, uint32_t i)
 {
@@ -191,7 +191,7 @@ static float local_sum(const struct mixed_case *c, const struct span *of,
     return fsdp_round(d->reduce, sum);
 }
 
-/* The fold of ranks: those of a replica first, then replicas. */
+/* The fold over ranks: those of a replica first, then replicas. */
 static float reduced(const struct mixed_case *c, const struct span *of,
                      uint32_t p, uint32_t i)
 {
@@ -327,13 +327,14 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Some gradients wait for a later microbatch. */
+/* Whether some gradients wait for a later microbatch. */
 static bool waits(const struct mixed_case *c)
 {
     return c->sync != (1u << c->microbatches) - 1;
 }
 
-/* What arrives, fresh gradients, and what is sent with what it becomes. */
+/* Bytes of what arrives, of fresh gradients, and of what is sent with its
+ * result. */
 static uint64_t staging_of(const struct mixed_case *c, uint32_t rank,
                            uint32_t u)
 {
@@ -360,7 +361,8 @@ static uint64_t staging_of(const struct mixed_case *c, uint32_t rank,
     return larger(arrives, larger(lent * fresh, sent));
 }
 
-/* One unit at a time, but for gradients that wait for a later microbatch. */
+/* One unit is live at a time, but for gradients that wait for a later
+ * microbatch. */
 uint64_t mixed_peak(const struct mixed_case *c, uint32_t rank, uint32_t kind)
 {
     uint64_t most = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plain_engines_test.c - engines that claim float32 alone refuse every other
- * dtype of the options and of a unit; and take what a driver that was built
+ * dtype of the options and of a unit, and accept what a driver that was built
  * against earlier headers gives, whatever lies behind its structs. And what
- * ranks compare that use kit.h.
+ * ranks compare in engines that use kit.h.
  */
 #include "run/worker/engine_load.h"
 #include "testing/unit_testing.h"
@@ -18,7 +18,7 @@ static const char *const engines[] = {"impl", "ref", "unsharded", FIRST_ENGINE,
 enum {
     N_CLAIM_BF16 = 3, /* of engines[], the first */
     N_ENGINES = sizeof(engines) / sizeof(engines[0]),
-    /* Of structs as they ended before grad_dtype. */
+    /* Sizes of structs as they ended before grad_dtype. */
     OLD_OPTIONS = (offsetof(struct fsdp_options, grad_dtype) + 7) / 8 * 8,
     OLD_UNITS = offsetof(struct fsdp_units, grad_dtype)
 };
@@ -44,7 +44,7 @@ static int initial(void *context, uint32_t parameter, uint64_t first,
     return FSDP_OK;
 }
 
-/* What the engine answers to these options and units. */
+/* Returns the engine's answer to these options and units. */
 static int offer(const char *name, const struct fsdp_options *options,
                  const struct fsdp_units *units)
 {
@@ -96,7 +96,8 @@ static const struct fsdp_options plain = {.size = sizeof(plain),
 static const struct fsdp_units whole = {
     .size = sizeof(whole), .n_units = 1, .unit_of_module = unit_of_module};
 
-/* What those claim that claim bf16; sums of float32 or of the wire's dtype. */
+/* The dtypes of engines that claim bf16; sums of float32 or of the wire's
+ * dtype. */
 UNIT_TEST(dtypes_that_are_claimed)
 {
     static const uint32_t bf16[] = {FSDP_DTYPE_BF16};
@@ -188,7 +189,7 @@ static int keep(void *self, const void *mine, uint64_t bytes, void *all)
     return FSDP_OK;
 }
 
-/* What fsdp_agree tells the others. */
+/* The value that fsdp_agree sends to the other ranks. */
 static uint64_t told(const struct fsdp_options *o, const struct fsdp_units *u)
 {
     const struct fsdp_model model = {.n_modules = 1};

@@ -54,8 +54,8 @@ const char *limits_lacking(void)
 
 #else
 
-/* In a process of its own, to the end: a call that must be refused is, and is
- * noted. */
+/* Sets all limits in a process of its own, and checks that a call that must be
+ * refused is refused and noted. */
 static const char *try_out(void)
 {
     static const char *const whys[] = {"no_new_privs", "Landlock",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rank_limits_test.c - calls in a process that has limits: each of these is
- * refused; what speaks to others is noted, and a notary that did not come to
- * its end is no empty list.
+ * rank_limits_test.c - makes calls in a process that has limits: each must be
+ * refused; those that speak to others are noted; and a notary that was ended
+ * early does not pass for an empty list.
  */
 #include "run/process/rank_calls.h"
 #include "run/process/rank_paths.h"
@@ -54,11 +54,11 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
-/* What an attempt came to, in a process of its own. */
+/* The outcome of an attempt, in a process of its own. */
 enum {
     DONE,
     REFUSED, /* EPERM */
-    LACKING, /* here nobody can */
+    LACKING, /* this machine cannot do it */
     OTHER,
     UNLIMITED /* there were no limits */
 };
@@ -366,7 +366,7 @@ static long cut_elsewhere(void)
     return cut;
 }
 
-/* By Landlock, or where it does not ask by the filter. */
+/* Landlock refuses it, or, if that does not know the call, the filter. */
 UNIT_TEST(nothing_elsewhere_is_cut)
 {
     struct notary_notes notes;
@@ -419,7 +419,8 @@ UNIT_TEST(a_notary_that_has_died_says_so)
     assert_int_equal(notes.n, 0);
 }
 
-/* Of another world's ranks: nothing of the first's is said once more. */
+/* A notary goes on with another world, and reports nothing of the first one
+ * again. */
 UNIT_TEST(a_notary_goes_on)
 {
     const struct notary_task task = {.record = NULL};

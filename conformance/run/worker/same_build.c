@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * same_build.c - each rank says what its program and its engine hash to. Two
- * builds could disagree about what is sent, which no collective notices.
+ * same_build.c - each rank sends the hashes of its program and its engine. Two
+ * builds could disagree about what they send, which no collective notices.
  */
 #include "run/worker/same_build.h"
 
@@ -16,7 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is sent: it stays as it is, so that later builds understand it. */
+/* What is sent. Its layout must not change, so that later builds understand
+ * it. */
 struct build {
     char host[64];
     char suite[65], engine[65]; /* SHA-256; "": none */
@@ -40,7 +41,7 @@ static int hash(const char *path, char hex[65], struct fsdp_error *error)
                              record_path_tail(path), fsdp_status_text(status));
 }
 
-/* What differs from rank 0's; NULL: nothing. */
+/* What differs from the build of rank 0; NULL: nothing. */
 static const char *difference(const struct build *a, const struct build *b)
 {
     if (strncmp(a->suite, b->suite, sizeof(a->suite)) != 0) {
@@ -82,7 +83,8 @@ int same_build(const char *engine, uint32_t world, bool *different,
     if (known == FSDP_OK && engine_is_path(engine)) {
         known = hash(engine, mine.engine, error);
     }
-    /* Who knows nothing of itself takes part, or all would wait. */
+    /* A rank that could not hash itself takes part all the same, or all would
+     * wait. */
     status = all ? world_mpi_exchange(&mine, sizeof(mine), all, error)
                  : record_fail(error, FSDP_ERR_NOMEM, "mpi", "out of memory");
     status = known != FSDP_OK ? known : status;

@@ -59,7 +59,8 @@ void told_print(struct told *t, int rank, const char *line)
     }
 }
 
-/* Where the suite begins and an engine's own frames end. */
+/* Whether the suite begins at this function, where an engine's own frames
+ * end. */
 static bool is_outermost(const char *name)
 {
     static const char bottom[] = "rank_body_run";
@@ -107,7 +108,8 @@ void told_stack_file(const char *folder, uint32_t rank,
     snprintf(path, TOLD_PATH_BYTES, "%s/rank-%u.stack", folder, rank);
 }
 
-/* Those that died first; and of the others the first threads before more. */
+/* Adds stacks: first those of ranks that died; of the others first the main
+ * threads. */
 static void add_stacks(struct told *t, const char *folder, uint32_t ranks,
                        const char *never, uint32_t pass, uint32_t *n)
 {
@@ -138,7 +140,8 @@ static void write_file(const struct told *t, const char *folder)
     int fd;
 
     snprintf(path, sizeof(path), "%s/" RECORD_TOLD, folder);
-    (void)unlink(path); /* whoever has made it: it is not a rank's to say */
+    (void)unlink(path); /* even if a rank has made it: a rank must not write
+                           this file */
     if (t->n == 0) {
         return;
     }

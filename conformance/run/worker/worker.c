@@ -44,7 +44,7 @@ int worker_run_world(struct worker *w, const struct drive *d,
     return FSDP_OK;
 }
 
-/* Whether all ranks' records were written; else w->error is why not. */
+/* Whether all ranks' records were written; if not, w->error says why. */
 static bool is_written(struct worker *w, uint32_t n,
                        const struct world_result *ends)
 {
@@ -57,7 +57,7 @@ static bool is_written(struct worker *w, uint32_t n,
     return true;
 }
 
-/* Whether there is anything to weigh: a run that came to its end. */
+/* Whether there is anything to weigh: the run came to its end. */
 static bool is_to_be_weighed(const struct worker *w, const struct run_case *c,
                              const struct world_result *ends)
 {
@@ -70,10 +70,10 @@ static bool is_to_be_weighed(const struct worker *w, const struct run_case *c,
     return well;
 }
 
-/* Without a record there is nothing to judge, whatever the engine did: what
- * there is of it goes, and a line says why. Whether the machine can write again
- * shows with the next worker, who plays the next case or cannot begin. MPI's
- * ranks end together. */
+/* A case without a record is not judged, whatever the engine did: the rest of
+ * the record is removed, and a line says why. Whether the machine can write
+ * again shows with the next worker, which plays the next case or cannot begin.
+ * Ranks of MPI end together. */
 static int lose_record(struct worker *w, const char *folder, int status)
 {
     if (w->o->words == 0) {
@@ -85,7 +85,7 @@ static int lose_record(struct worker *w, const char *folder, int status)
     return FSDP_OK;
 }
 
-/* The ranks' records, or the case's own, may not be there. */
+/* Finishes the record; that of a rank, or the case's own, may be missing. */
 static int finish_record(struct worker *w, const struct run_case *c,
                          const char *folder, const struct world_result *ends)
 {
@@ -116,7 +116,7 @@ static int finish_record(struct worker *w, const struct run_case *c,
     return status == FSDP_OK ? FSDP_OK : lose_record(w, folder, status);
 }
 
-/* How the worker drives a case; what belongs to the case is added. */
+/* How the worker drives any case; what belongs to this one is added later. */
 static struct drive drive_of(const struct worker *w, const struct run_case *c)
 {
     return (struct drive){.c = c,
@@ -157,7 +157,7 @@ static int run_case(struct worker *w, const struct run_case *c)
     d.script = &script;
     d.directory = folder;
     d.checkpoints = checkpoints;
-    /* Of a few ranks: the rest of such arrays is not worth a case's time. */
+    /* Only the case's ranks: to clear the whole array takes too long. */
     memset(ends, 0, c->ranks * sizeof(*ends));
     case_folder(w->o->records, c, engine_claims(w->engine, "serial"), folder);
     if (w->o->words != 0) {
@@ -204,9 +204,8 @@ static int run_case(struct worker *w, const struct run_case *c)
     return status;
 }
 
-/* Constructors run there, of the engine and of all that it brings. Where
- * ranks are isolated these load it, each for itself, and this process has none
- * of it. */
+/* Constructors of the engine, and of all that it loads, run here. If ranks are
+ * isolated each loads it for itself, and this process has none of it. */
 static int load_engine(struct worker *w)
 {
     const bool alone = w->o->world != WORLD_THREADS;
@@ -264,7 +263,7 @@ static void say(const struct worker *w, const char *what, size_t i)
     }
 }
 
-/* An engine that cannot train is known before the first case, not by each. */
+/* Finds an engine that cannot train before the first case, and not in each. */
 static int check_engine(struct worker *w, const struct run_case *c, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -321,9 +320,9 @@ static void leave_aborted(int number)
     _exit(WORKER_ABORTED);
 }
 
-/* What descendants leave behind is ended here; and ranks, of which some are
- * anything but friendly, neither look into this process nor trace it. The first
- * process of a namespace does not die of signals that have no handler. */
+/* This process ends what descendants leave behind; and ranks, some of which are
+ * hostile, can neither look into it nor trace it. The first process of a
+ * namespace does not die of signals that have no handler. */
 static void stand_alone(void)
 {
     orphans_adopt();
@@ -342,7 +341,7 @@ int worker_run(const struct worker_options *o)
 
     w.o = o;
     if (worker_words_open(o->words, &w.words) != FSDP_OK) {
-        return 1; /* nobody would hear why */
+        return 1; /* there is no way to say why */
     }
     if (o->world != WORLD_MPI) {
         stand_alone();
@@ -364,6 +363,6 @@ int worker_run(const struct worker_options *o)
     if (o->world == WORLD_MPI) {
         world_mpi_close();
     }
-    /* Where all have refused, mpirun has nothing to add. */
+    /* If all ranks refuse, mpirun need not print anything. */
     return status == FSDP_OK || w.different ? 0 : 1;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_beside.c - worlds of a case beside the one that is recorded: other
- * ranks save what it loads, and it is played again to weigh its processes.
+ * worker_beside.c - worlds of a case beside the one that is recorded: in one
+ * other ranks save what the case loads, and in others it is played again to
+ * weigh its processes.
  */
 #include "cases/case_claims.h"
 #include "cases/case_private.h"
@@ -11,7 +12,8 @@
 
 #include <string.h>
 
-/* An engine that lacks a claim is never asked for the case. */
+/* Whether the engine claims all that the case needs; if not, it is never asked
+ * for it. */
 static bool claims_case(const struct worker *w, const struct run_case *c)
 {
     const char *list[CASE_MAX_CLAIMS];
@@ -68,7 +70,8 @@ int worker_save_first(struct worker *w, const struct drive *d)
     return status;
 }
 
-/* Bytes that the engine needs above what rests, of a rank that has most. */
+/* Bytes that the engine needs beyond those at rest, on the rank that needs
+ * most. */
 static uint64_t room_above_rest(const struct drive *d)
 {
     const struct case_model *m = d->model;
@@ -87,8 +90,8 @@ static uint64_t room_above_rest(const struct drive *d)
     return room;
 }
 
-/* Again, for the sake of what the processes hold: first as it is, then with no
- * more room than is needed. */
+/* Plays the case again for the memory of its processes: first without a limit,
+ * then with no more room than is needed. */
 int worker_weigh(struct worker *w, const struct drive *d)
 {
     struct world_result ends[WORLD_MAX_RANKS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_ranks.c - what a worker puts around the ranks of a world; and what
- * each rank does first.
+ * worker_ranks.c - prepares and ends the worlds of a worker; and what each rank
+ * does first.
  */
 #include "run/worker/worker_ranks.h"
 
@@ -39,7 +39,7 @@ static void take_outputs(const struct worker_options *o, uint32_t rank)
     }
 }
 
-/* The machine's failure, and none of the engine's, of which nothing has run. */
+/* Reports a failure of the machine, not of the engine, which has not run. */
 static int is_not_isolated(struct world_rank *rank, const char *why)
 {
     *rank->error = (struct fsdp_error){.status = FSDP_ERR_IO,
@@ -51,9 +51,9 @@ static int is_not_isolated(struct world_rank *rank, const char *why)
     return FSDP_ERR_IO;
 }
 
-/* Constructors run there, of the engine and of all that it brings. What they
- * change is said in `loading`. It could be loaded before, under the same
- * limits: where it cannot be now, that is its own doing. */
+/* Constructors of the engine, and of all that it loads, run here. `loading`
+ * says what they change. The worker has loaded the engine before, under the
+ * same limits: if it cannot be loaded now, that is the engine's doing. */
 static int load_engine(const struct rank_body *b, struct drive *d,
                        char loading[PROCESS_STATE_TEXT],
                        struct fsdp_error *error)
@@ -69,8 +69,8 @@ static int load_engine(const struct rank_body *b, struct drive *d,
     return FSDP_OK;
 }
 
-/* The engine is loaded, so that it has names for breakpoints. A rank that no
- * debugger comes to goes on without. */
+/* The engine has been loaded, so that breakpoints find its names. A rank to
+ * which no debugger comes goes on without. */
 static void await_debugger(const struct rank_body *b, uint32_t rank)
 {
     char file[WORKER_DEBUG_BYTES];
@@ -80,7 +80,7 @@ static void await_debugger(const struct rank_body *b, uint32_t rank)
     }
 }
 
-/* For whoever asks why it ended (run/worker/told.h). */
+/* Has the rank leave where it stood, for told.txt (run/worker/told.h). */
 static void say_where(const struct rank_body *b, struct world_rank *rank)
 {
     char file[TOLD_PATH_BYTES];
@@ -178,8 +178,8 @@ void worker_ranks_collect(const struct worker_ranks *w)
     }
 }
 
-/* Any process of the same user can change them; not everybody can change them
- * back. */
+/* Restores the worker's limits: any process of the same user can change them,
+ * and not every user can change them back. */
 static void restore_limits(struct worker_ranks *w)
 {
     struct rlimit now = {0, 0};
@@ -196,9 +196,9 @@ static void restore_limits(struct worker_ranks *w)
     }
 }
 
-/* Ranks that are processes have ended; what they left behind has not. Where
- * the worker is the first process of its namespace that is all the rest. Where
- * ranks are isolated they have started none. */
+/* Ends what ranks left behind, which have ended themselves if they are
+ * processes. If the worker is the first process of its namespace that is all
+ * the rest. Isolated ranks have started nothing. */
 static void end_leftovers(struct worker_ranks *w)
 {
     if (w->o->world == WORLD_MPI || w->isolate) {
@@ -211,8 +211,8 @@ static void end_leftovers(struct worker_ranks *w)
     restore_limits(w);
 }
 
-/* What the recorders have told the notary, beside what the broker carried; its
- * hashes stay where they are until ranks are recorded again. */
+/* Accounts for what the recorders have told the notary, beside what the broker
+ * carried; its hashes stay where they are until ranks are recorded again. */
 static void account(struct worker_ranks *w, const struct notary_notes *notes,
                     uint32_t ranks)
 {
@@ -229,7 +229,7 @@ static void account(struct worker_ranks *w, const struct notary_notes *notes,
     }
 }
 
-/* There is room for many more than most worlds have. */
+/* The arrays have room for many more ranks than most worlds have. */
 static uint32_t ranks_of(const struct rank_body *b)
 {
     const uint32_t ranks = b->d->c->ranks;
@@ -237,7 +237,7 @@ static uint32_t ranks_of(const struct rank_body *b)
     return ranks < NOTARY_RANKS ? ranks : NOTARY_RANKS;
 }
 
-/* The first ones of a case, in whichever of its worlds. */
+/* Notes the first refusals of a case, in any of its worlds. */
 static void note_refusals(struct worker_ranks *w, const struct rank_body *b)
 {
     struct notary_notes notes;
@@ -255,8 +255,8 @@ static void note_refusals(struct worker_ranks *w, const struct rank_body *b)
     }
 }
 
-/* As world_run; where ranks are isolated, they share no memory. What a carrier
- * that is lost leaves behind is nobody's record. */
+/* As world_run; isolated ranks share no memory. If the broker is lost there is
+ * no record. */
 static int run_ranks(struct worker_ranks *w, uint32_t kind,
                      const struct fsdp_mesh *mesh, struct rank_body *b,
                      struct world_result *ends, struct fsdp_error *error)
@@ -277,8 +277,7 @@ static int run_ranks(struct worker_ranks *w, uint32_t kind,
     return status;
 }
 
-/* One process for all worlds: to start it takes longer than a small case has
- * to tell. */
+/* Starts one notary for all worlds: that takes longer than a small case. */
 static bool have_notary(struct worker_ranks *w)
 {
     const struct notary_task task = {w->folders, w->record};
@@ -286,7 +285,7 @@ static bool have_notary(struct worker_ranks *w)
     return notary_go_on(&w->notary, &task) || notary_start(&w->notary, &task);
 }
 
-/* For what the broker carries while ranks are recorded. */
+/* Makes room for the counts of the broker while ranks are recorded. */
 static bool have_room(struct worker_ranks *w, const struct rank_body *b)
 {
     free(w->carried);

@@ -16,7 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Ranks that are processes have nothing to say to the supervisor. */
+/* Closes the descriptor in ranks that are processes: they say nothing to the
+ * supervisor. */
 static void close_words(void)
 {
     close(WORKER_WORDS_FD);
@@ -33,10 +34,11 @@ int worker_words_open(uint32_t descriptor, int *words)
                : FSDP_ERR_IO;
 }
 
-/* Whatever signals an engine sends itself meanwhile. */
+/* Signals that an engine sends itself meanwhile do not break it off. */
 void worker_words_send(int words, const char *text)
 {
-    (void)whole_write(words, text, strlen(text)); /* or nobody hears */
+    (void)whole_write(words, text, strlen(text)); /* or the supervisor is
+                                                     gone */
 }
 
 void worker_words_reason(int words, const char *what, int status,
@@ -68,8 +70,8 @@ void worker_words_introduce(int words, const struct fsdp_engine *engine)
     worker_words_send(words, line);
 }
 
-/* By select: poll waits for nothing in a process whose limit of descriptors a
- * rank has lowered to none. */
+/* Waits by select: poll fails in a process whose limit of descriptors a rank
+ * has lowered to none. */
 int worker_words_wait(uint32_t descriptor)
 {
     char heard = WORKER_GO_ON;

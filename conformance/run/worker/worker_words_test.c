@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker_words_test.c - a worker waits until it is heard, also where a rank has
- * left it no descriptors and where signals come; and does not wait where no
- * supervisor listens.
+ * worker_words_test.c - a worker waits until it is heard, also if a rank has
+ * left it no descriptors and signals come; and it does not wait if there is no
+ * supervisor.
  */
 #include "run/worker/worker.h"
 #include "run/worker/worker_words.h"
@@ -17,7 +17,7 @@
 
 enum {
     WAITS_US = 300000,
-    MOST_US = WAITS_US / 3, /* of a processor, while it waits */
+    MOST_US = WAITS_US / 3, /* processor time while it waits */
     PATIENCE_S = 60
 };
 
@@ -42,7 +42,7 @@ static void signals(void)
     (void)setitimer(ITIMER_REAL, &often, NULL);
 }
 
-/* The exit code is what waiting ended with. */
+/* The child's exit code says how waiting ended. */
 static pid_t wait_in_child(int theirs, int ours, void (*before)(void))
 {
     const pid_t child = fork();
@@ -66,7 +66,7 @@ static pid_t wait_in_child(int theirs, int ours, void (*before)(void))
     return child;
 }
 
-/* What it ended with after this was said, and nothing more. */
+/* How waiting ended after only this was said. */
 static int heard(const char *said, size_t n, void (*before)(void))
 {
     int two[2];
