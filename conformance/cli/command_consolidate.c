@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_consolidate.c - a sharded checkpoint becomes a full one, without a
- * world: slice by slice, so that no more than a buffer of it is in memory.
+ * command_consolidate.c - makes a full checkpoint of a sharded one, without a
+ * world: slice by slice, so that no more than a buffer is in memory.
  */
 #include "checkpoint/checkpoint.h"
 #include "cli/commands.h"
@@ -66,7 +66,7 @@ static int copy_extras(struct checkpoint *c, struct checkpoint_saving *s,
     return FSDP_OK;
 }
 
-/* After a failure the place is removed with the saving. */
+/* After a failure the folder is removed with what was saved. */
 static int copy_all(struct checkpoint *c, const struct fsdp_env *env,
                     const struct fsdp_save *save, char *why)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_explain.c - what a requirement asks, what must be right before it can
- * be told, what waits for it, and how engines get it wrong: the mutants that
- * die of it, each with where it was seen.
+ * command_explain.c - explains a requirement: what it asks, what must be right
+ * before it can be told, what waits for it, and how engines get it wrong: the
+ * mutants that die of it, each with where it was seen.
  */
 #include "cli/commands.h"
 #include "mutants/mutant.h"

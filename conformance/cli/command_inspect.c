@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_inspect.c - what is in a safetensors file, a checkpoint, or a folder
- * with a Hugging Face index: names, types, shapes, places, hashes.
+ * command_inspect.c - prints what is in a safetensors file, a checkpoint, or a
+ * folder with a Hugging Face index: names, types, shapes, places, hashes.
  */
 #include "checkpoint/inspect.h"
 #include "cli/commands.h"
@@ -45,7 +45,8 @@ static void print_shape(const json_t *shape)
     printf("]");
 }
 
-/* Names come from files: what is not printable ASCII is shown as ?. */
+/* Names come from files: a character that is not printable ASCII is shown as
+ * ?. */
 static void print_text(const char *text)
 {
     for (; text && *text; text++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_list.c - what there is: requirements, cases, what a driver does in
- * each (scripts), workloads, engines, mutants, claims. docs/requirements.md and
- * the tables of claims are made of its output.
+ * command_list.c - lists what exists: requirements, cases, what a driver does
+ * in each (scripts), workloads, engines, mutants, claims. docs/requirements.md
+ * and the tables of claims are made of its output.
  */
 #include "cases/case_claims.h"
 #include "cli/choose/selection.h"
@@ -91,7 +91,8 @@ static int list_cases(json_t *array, const struct arguments *a)
     return code;
 }
 
-/* As comment its id, so that a script can be cut out and used. */
+/* Prints the id as a comment of the script, so that it can be cut out and
+ * used. */
 static int list_text(json_t *array, const char *key, const char *id,
                      const char *text)
 {
@@ -244,7 +245,7 @@ static int list_claims(json_t *array, const struct arguments *a)
     return 0;
 }
 
-/* Names alone. */
+/* Lists names alone. */
 static int list_names(json_t *array, const char *(*nth)(uint32_t i))
 {
     for (uint32_t i = 0; nth(i); i++) {

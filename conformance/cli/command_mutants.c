@@ -27,7 +27,8 @@ enum {
     MUTANT_TIMEOUT_MS = 1500
 };
 
-/* The cases that show a mutant, and those that their requirements look up. */
+/* Selects the cases that show a mutant, and those that their requirements look
+ * up. */
 static int cases_of(const struct mutant *m, const struct case_list *all,
                     struct case_list *out)
 {
@@ -51,7 +52,8 @@ static int cases_of(const struct mutant *m, const struct case_list *all,
     return out->c ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
-/* Ids that failed, crashed or hung somewhere, sorted (the table is). */
+/* The ids of requirements that failed, crashed or hung somewhere, sorted, as
+ * the table is. */
 static void first_causes(const struct judge_result *r, char *out, size_t size)
 {
     size_t used = 0;
@@ -71,7 +73,7 @@ static void first_causes(const struct judge_result *r, char *out, size_t size)
     }
 }
 
-/* The same ids, whatever their order. */
+/* Whether both lists have the same ids, whatever their order. */
 static bool same_ids(const char *a, const char *b)
 {
     const char *lists[2] = {a, b};
@@ -174,13 +176,15 @@ static uint32_t count_wanted(const struct arguments *a)
     return n;
 }
 
-/* What came of the mutants: the lines of the matrix, or an array of objects. */
+/* The outcome of all mutants: the lines of the matrix, or an array of
+ * objects. */
 struct matrix {
     json_t *array; /* NULL: lines */
     uint32_t passed, failed, skipped;
 };
 
-/* "ok", "BAD" or "skip", and what was found, or why nothing was looked for. */
+/* Shows "ok", "BAD" or "skip", and what was found, or why nothing was looked
+ * for. */
 static int show(struct matrix *x, const struct mutant *m, const char *outcome,
                 const char *found)
 {
@@ -212,8 +216,8 @@ static const char *no_isolation(const struct arguments *a,
                                      : NULL;
 }
 
-/* FSDP_OK whatever came of it; ABORTED; INVALID, the engine's fault: there is
- * nothing to show. */
+/* Runs one mutant. FSDP_OK whatever the outcome; ABORTED; INVALID, the engine's
+ * fault: there is nothing to show. */
 static int run_one(const struct arguments *a, const struct mutant *m,
                    const struct case_list *all, const struct text *text,
                    struct progress *progress, struct matrix *x)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_report.c - shows a report that `run` or `verify` wrote, or what it
- * says of some requirements: in an instant, and without the records.
+ * command_report.c - shows a report that `run` or `verify` wrote, or the part
+ * of it about some requirements: at once, and without the records.
  */
 #include "cli/commands.h"
 #include "cli/line/exit_codes.h"

@@ -51,8 +51,8 @@ static void help(void)
     exit_codes_print(stdout);
 }
 
-/* One engine that was judged: its table, and of random cases that fail the
- * smallest that can be found. */
+/* Shows one engine that was judged: its table, and for random cases that fail
+ * the smallest one that can be found. */
 static void show(const struct arguments *a, const struct evaluate_input *e,
                  const struct engine_folder *engine,
                  const struct evaluate_result *one, uint32_t n)
@@ -119,7 +119,7 @@ static int judge_all(const struct arguments *a,
     return code;
 }
 
-/* Of records that stay, how to make them again. */
+/* Keeps the commands that make the records again, if records are kept. */
 static int keep_reruns(const struct arguments *a,
                        const struct engine_folders *engines)
 {
@@ -134,7 +134,7 @@ static int keep_reruns(const struct arguments *a,
     return status == FSDP_OK ? 0 : run_cases_say(&error, status);
 }
 
-/* What --trace and --pictures make of the one case. */
+/* Makes the files of --trace and --pictures for the one case. */
 static int draw(const struct arguments *a, const struct engine_folder *of,
                 const struct case_list *cases, const struct text *text)
 {
@@ -156,8 +156,8 @@ static int draw(const struct arguments *a, const struct engine_folder *of,
     return status == FSDP_OK ? 0 : run_cases_say(&error, status);
 }
 
-/* A run of the whole manifest draws scripts, too, for engines that the suite
- * plays itself. */
+/* Whether scripts are drawn beside the cases: in a run of the whole manifest,
+ * for engines that the suite plays itself. */
 static bool draws_beside(const struct arguments *a,
                          const struct case_list *cases)
 {
@@ -220,7 +220,7 @@ static int run(const struct arguments *a, const struct case_list *cases,
     return code;
 }
 
-/* --dry-run: which cases these would be. */
+/* --dry-run: prints the cases that would be run. */
 static int print_cases(const struct case_list *cases)
 {
     for (uint32_t i = 0; i < cases->n; i++) {
@@ -232,7 +232,7 @@ static int print_cases(const struct case_list *cases)
     return 0;
 }
 
-/* What is left to do is clear: which cases they are, and to run them. */
+/* Selects the cases and runs them. */
 static int select_and_run(struct arguments *a)
 {
     struct case_list cases = {NULL, 0};
@@ -249,9 +249,9 @@ static int select_and_run(struct arguments *a)
         fprintf(stderr, "fsdp-cts: %s\n", error.message);
         return EXIT_USAGE;
     }
-    if (a->adapter) { /* the one engine, which has no name yet */
+    if (a->adapter) { /* the adapter's engine, which has no name yet */
         a->engines.name[a->engines.n++] = "adapter";
-    } else if (a->engines.n == 0) { /* the suite's own */
+    } else if (a->engines.n == 0) { /* no engine is named: the suite's own */
         a->engines.name[a->engines.n++] = "ref";
         a->engines.name[a->engines.n++] = "impl";
     }
@@ -271,7 +271,8 @@ static int select_and_run(struct arguments *a)
                : a->dry_run ? print_cases(&cases)
                             : run(a, &cases, &text);
     }
-    if (supervise_interrupted()) { /* maybe while a verdict was printed */
+    if (supervise_interrupted()) { /* it may have come while a verdict was
+                                      printed */
         fprintf(stderr, "fsdp-cts: interrupted\n");
         code = code == 0 ? EXIT_INCOMPLETE : code;
     }

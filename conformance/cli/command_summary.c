@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_summary.c - a report for the pages that pipelines show: Markdown,
+ * command_summary.c - shows a report for the pages of pipelines: Markdown,
  * annotations of GitHub Actions, code quality of GitLab.
  */
 #include "cli/commands.h"
@@ -18,7 +18,7 @@ enum form {
 
 struct summary {
     const char *report;
-    const char *path; /* that findings of code quality are shown at */
+    const char *path; /* the file at which findings of code quality are shown */
     bool annotations, help;
     enum form form;
 };

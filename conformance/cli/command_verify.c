@@ -43,7 +43,7 @@ static void help(void)
     exit_codes_print(stdout);
 }
 
-/* What the other folders have of this engine. */
+/* Finds the records of this engine in the other folders. */
 static int find_others(const struct arguments *a, const char *engine,
                        const struct engine_folders *part, const char *baselines,
                        struct evaluate_part *out)
@@ -67,7 +67,7 @@ static int find_others(const struct arguments *a, const char *engine,
     return 0;
 }
 
-/* Of each engine that has records in the folders. */
+/* Judges each engine that has records in the folders. */
 static int judge_found(const struct arguments *a,
                        const struct engine_folders *found,
                        struct evaluate_input *e, struct evaluate_part *others)
@@ -99,7 +99,7 @@ static int judge_found(const struct arguments *a,
     if (!evaluate_write(a, result, found->n)) {
         code = evaluate_worse(code, EXIT_OUTPUT);
     } else if (a->report_only && judged) {
-        code = 0; /* the report has what else there is to say */
+        code = 0; /* the report says the rest */
     }
     for (uint32_t i = 0; i < found->n; i++) {
         if (!a->quiet) {
@@ -116,7 +116,7 @@ static int judge_found(const struct arguments *a,
     return code;
 }
 
-/* Whether these are records of models that were sharded, and no more. */
+/* Whether these records are of models that were sharded and not trained. */
 static bool only_shards(const struct arguments *a, const char *records,
                         const struct case_list *cases)
 {
@@ -130,7 +130,7 @@ static bool only_shards(const struct arguments *a, const char *records,
     return a->level < LEVEL_GATHER && access(path, R_OK) == 0;
 }
 
-/* The folders of records, each engine's. */
+/* Judges the folders of records of each engine. */
 static int judge_folders(const struct arguments *a, struct case_list *cases,
                          struct evaluate_input *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fixtures.c - how the golden data are made.
+ * fixtures.c - makes the golden data.
  */
 #include "cli/fixtures.h"
 
@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What differs from machine to machine and from run to run is no part of it. */
+/* Removes from a record what differs from machine to machine and from run to
+ * run. */
 static int settle(const char *folder, struct fsdp_error *error)
 {
     struct record r;

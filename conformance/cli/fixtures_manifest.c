@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fixtures_manifest.c - the list of a folder's files, with their sizes and
- * SHA-256, and three versions: of what is required, of how it is to be read,
- * and of the data themselves.
+ * SHA-256, and three versions: of the requirements, of the way in which they
+ * are to be read, and of the data.
  */
 #include "cli/fixtures.h"
 
@@ -19,7 +19,7 @@
 
 static const char manifest_name[] = "manifest.json";
 
-/* Paths below the folder. nftw has no context: one walk at a time. */
+/* The paths below the folder. nftw has no context: one walk at a time. */
 static struct {
     char **path;
     size_t n, root;
@@ -82,7 +82,7 @@ static int add_file(struct record_text *t, const char *folder, const char *name,
     return FSDP_OK;
 }
 
-/* The text of the manifest of what is there now. */
+/* Makes the text of the manifest for the files that are there now. */
 static int make(const char *folder, uint32_t n_cases, struct record_text *t,
                 struct fsdp_error *error)
 {
@@ -131,7 +131,7 @@ int fixtures_manifest_write(const char *folder, uint32_t n_cases,
     return status;
 }
 
-/* The whole of a manifest; to be freed. */
+/* The text of a manifest; to be freed. */
 static char *load_manifest(const char *folder, struct fsdp_error *error)
 {
     static const struct record_source from = {.where = "fixtures",
@@ -146,7 +146,8 @@ static char *load_manifest(const char *folder, struct fsdp_error *error)
     return text;
 }
 
-/* The first line in which they differ, as a file's name tells most. */
+/* Says the first line in which the texts differ, which mostly has a file's
+ * name. */
 static int compare_lines(const char *is, const char *wanted, const char *what,
                          struct fsdp_error *error)
 {
@@ -190,7 +191,7 @@ static bool check_versions(struct record_json *j, void *base)
                          FIXTURES_CONTENT);
 }
 
-/* What is listed is compared as text. */
+/* The list of files is compared as text. */
 #define AT(member) RECORD_AT(struct versions, member)
 static const struct record_row rows[] = {
     {"specification", &record_string, AT(specification)},

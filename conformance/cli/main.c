@@ -71,8 +71,9 @@ static void main_help(FILE *to)
     exit_codes_print(to);
 }
 
-/* What a full disk has swallowed must not end with 0. A reader that has seen
- * enough and closed its end of a pipe is none of that. */
+/* Returns the exit code. Output that a full disk has swallowed must not end
+ * with 0; a reader that has seen enough and closed its end of a pipe is no such
+ * failure. */
 static int finish(int code)
 {
     struct stat s;

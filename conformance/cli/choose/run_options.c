@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run_options.c - which options of `run` go together, and with which cases.
+ * run_options.c - checks which options of `run` go together, and with which
+ * cases.
  */
 #include "cli/choose/run_options.h"
 
@@ -9,7 +10,8 @@
 
 #include <stdio.h>
 
-/* What must not be; and what would be right. */
+/* A combination of options that is wrong, and the text that says what would be
+ * right. */
 struct rule {
     bool broken;
     const char *says;
@@ -41,7 +43,7 @@ static int check_program(const char *option, const char *words)
     return 0;
 }
 
-/* What drawn scripts have no use for. */
+/* Whether options are given that drawn scripts have no use for. */
 static bool goes_without_scripts(const struct arguments *a)
 {
     return a->script || a->fixtures || a->n_seeds || a->n_shards ||
@@ -55,14 +57,15 @@ static bool goes_without_scripts(const struct arguments *a)
 int run_options_check(const struct arguments *a)
 {
     const bool one = a->engines.n == 1;
-    /* Ranks are no processes of ours that a program can be put on. */
+    /* The ranks are not processes of ours, so that no program can be put on
+     * them. */
     const bool apart =
         a->adapter || a->world != WORLD_LOCAL || a->isolate || a->n_scripts;
     const struct rule rule[] = {
         {a->adapter &&
              (a->engines.n || a->mutant || a->trace || a->world != WORLD_LOCAL),
          "--adapter is in place of --engine, --world, --mutant and --trace"},
-        /* Requirements compare cases of others. */
+        /* Requirements compare cases of one part with those of others. */
         {a->n_shards && (!a->records || a->report || a->junit),
          "--shard keeps records and judges nothing: it needs --records, and "
          "verify takes all parts"},

@@ -27,7 +27,7 @@ static bool asks_for_ranks(const struct arguments *a, uint32_t ranks)
 }
 
 /* Whether cases of that world size are wanted: by --ranks, or by an id, which
- * says in itself how many ranks its case has. */
+ * has the number of ranks in it. */
 static bool names_world(const struct arguments *a, uint32_t ranks)
 {
     for (uint32_t i = 0; i < a->cases.n; i++) {
@@ -79,7 +79,7 @@ static int append_selected(const struct arguments *a,
     return FSDP_OK;
 }
 
-/* The random cases of so many seeds. */
+/* Appends the random cases of so many seeds. */
 static int append_seeds(const struct arguments *a, struct case_list *to)
 {
     struct run_case c;
@@ -97,8 +97,8 @@ static int append_seeds(const struct arguments *a, struct case_list *to)
     return FSDP_OK;
 }
 
-/* A case that was asked for by its id need not be in a list: its id says all
- * that it is. */
+/* Appends a case that was asked for by its id and is in no list: its id says
+ * all that it is. */
 static int append_by_id(const struct arguments *a, struct case_list *to)
 {
     for (uint32_t i = 0; i < a->cases.n; i++) {
@@ -131,7 +131,7 @@ static int unknown_case(const char *wanted)
     for (uint32_t i = 0; i < all.n; i++) {
         case_id(&all.c[i], near_id[k]);
         near_try(&n, near_id[k]);
-        k = n.best == near_id[k] ? !k : k; /* the best one is kept */
+        k = n.best == near_id[k] ? !k : k; /* the better one is kept */
     }
     manifest_release(&all);
     fprintf(stderr,
@@ -141,7 +141,8 @@ static int unknown_case(const char *wanted)
     return EXIT_USAGE;
 }
 
-/* Every case that was asked for by id must be there, and of a pattern one. */
+/* Checks that every case that was asked for by its id is there, and at least
+ * one for each pattern. */
 static int check_cases(const struct arguments *a, const struct case_list *list)
 {
     for (uint32_t i = 0; i < a->cases.n; i++) {
@@ -161,8 +162,8 @@ static int check_cases(const struct arguments *a, const struct case_list *list)
     return 0;
 }
 
-/* The cases of the golden data, where these are given. Otherwise the manifest,
- * and behind it the cases of the world sizes that it lacks. */
+/* Appends the cases of the golden data, if these are given; otherwise the
+ * manifest, and behind it the cases of world sizes that it lacks. */
 static int append_listed(const struct arguments *a, struct case_list *out,
                          struct fsdp_error *error)
 {
@@ -182,7 +183,8 @@ static int append_listed(const struct arguments *a, struct case_list *out,
     return status;
 }
 
-/* Hybrid strategies alone, in worlds that have no mesh of two dimensions. */
+/* Whether only hybrid strategies are asked for, in worlds that have no mesh of
+ * two dimensions. */
 static bool wants_replicas_of_primes(const struct arguments *a)
 {
     for (uint32_t i = 0; i < a->strategies.n; i++) {
@@ -200,9 +202,9 @@ static bool wants_replicas_of_primes(const struct arguments *a)
     return a->strategies.n > 0 && a->n_ranks > 0;
 }
 
-/* Every n-th: neighbours are alike, so that parts take about as long. Which
- * part a case is in says nothing about it: what requirements compare is
- * brought together when all parts are judged. */
+/* Keeps every n-th case: neighbours are alike, so that parts take about as
+ * long. Which part a case is in says nothing about it: what requirements
+ * compare is brought together when all parts are judged. */
 static void keep_shard(const struct arguments *a, struct case_list *list)
 {
     uint32_t n = 0;
@@ -231,9 +233,9 @@ void selection_only_shards(struct case_list *list)
 /* ---- A cover ------------------------------------------------------------ */
 
 /*
- * As few cases as still have each part of the ids, between the points: of
- * mlp.a.k2.sgd, mlp.a.k2.adamw and mlp.b.k2.adamw the second can go: its parts
- * are in the two others. A sanitizer wants each path once, and not each
+ * Chooses as few cases as still have each part of the ids, between the points:
+ * of mlp.a.k2.sgd, mlp.a.k2.adamw and mlp.b.k2.adamw the second can go, as the
+ * two others have its parts. A sanitizer wants each path once, and not each
  * combination.
  */
 
@@ -244,7 +246,7 @@ struct cut_id {
 };
 
 struct seen_parts {
-    const char **part; /* into texts */
+    const char **part; /* pointers into the texts of ids */
     uint32_t n;
 };
 
@@ -269,7 +271,7 @@ static bool has_part(const struct seen_parts *s, const char *part)
     return false;
 }
 
-/* Adds an id's parts; whether one of them was not there. */
+/* Adds an id's parts; returns whether one of them is new. */
 static bool add_parts(struct seen_parts *s, const struct cut_id *id)
 {
     const char *part = id->text;
@@ -284,7 +286,7 @@ static bool add_parts(struct seen_parts *s, const struct cut_id *id)
     return s->n > before;
 }
 
-/* The ids of most parts have the most to give, and choose first. */
+/* Ids with the most parts can cover the most, and are looked at first. */
 static void choose_cover(const struct cut_id *id, uint32_t n,
                          struct seen_parts *s, bool *kept)
 {
@@ -297,9 +299,10 @@ static void choose_cover(const struct cut_id *id, uint32_t n,
     }
 }
 
-/* Of a list that has cases keeps, in their order, some whose ids have all parts
- * that the ids of the list have; each that is kept has one that those chosen
- * before it lack. FSDP_OK, or FSDP_ERR_NOMEM: the list is as before. */
+/* Keeps some cases of a list that is not empty, in their order: their ids have
+ * all parts that the ids of the list have, and each kept case has one that
+ * those chosen before it lack. FSDP_OK, or FSDP_ERR_NOMEM: the list is as
+ * before. */
 static int cover(struct case_list *list)
 {
     const uint32_t n = list->n;
@@ -333,7 +336,8 @@ static int cover(struct case_list *list)
 /* ---- What is asked for ----------------------------------------------------
  */
 
-/* Exit code 64 where options about seeds do not go together, and says why. */
+/* Returns exit code 64 if options about seeds do not go together, and says
+ * why. */
 static int check_seeds(const struct arguments *a)
 {
     if (a->from_a_seed && !a->n_seeds) {

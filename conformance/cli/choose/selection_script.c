@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * selection_script.c - from a text to a case that plays it.
+ * selection_script.c - makes a case that plays a script which was given as
+ * text.
  */
 #include "cli/choose/selection_script.h"
 #include "cases/case_model.h"
@@ -30,7 +31,7 @@ static bool names_file(const char *given)
            strncmp(begin, "script.", 7) != 0;
 }
 
-/* What is wrong with the script itself. */
+/* Says what is wrong with the script itself. */
 static int refuse_text(const char *given, const char *why)
 {
     if (!names_file(given)) {
@@ -40,7 +41,7 @@ static int refuse_text(const char *given, const char *why)
     return EXIT_USAGE;
 }
 
-/* What is kept of a drawn one. */
+/* The text of the part of a drawn script that an id keeps. */
 static char *text_of_id(const char *id)
 {
     struct fsdp_error error = {0};
@@ -126,7 +127,8 @@ static bool find_in_manifest(const struct arguments *a, struct run_case *out)
     return found;
 }
 
-/* With the script in the place of its scenario. */
+/* Whether the case, with the script in the place of its scenario, is the one
+ * that is asked for. */
 static bool is_this(const struct run_case *c, const struct case_script *s)
 {
     return case_is_script(c) && strcmp(c->script, s->name) == 0;
@@ -163,7 +165,7 @@ static int find_case(const struct arguments *a, const struct script *s,
                      "what was asked for");
 }
 
-/* What the format has, and the driver not. */
+/* Refuses what the format has and the driver cannot play. */
 static int check_playable(const struct script *s)
 {
     for (uint32_t i = 0; i < s->n_actions; i++) {
@@ -187,7 +189,8 @@ static int check_legal(const struct arguments *a, const struct script *s,
 {
     struct fsdp_error error = {0};
     struct case_model model = {0};
-    struct script on = *s; /* a look at it, with the case that is played */
+    struct script on = *s; /* a copy of the script, to look at it with the case
+                              that plays it */
     struct text text = {0};
     int status = text_load(a->text, &text, &error);
 

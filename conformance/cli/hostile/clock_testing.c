@@ -3,10 +3,9 @@
  * clock_testing.c - preloaded (LD_PRELOAD), it makes the time of day jump at
  * each look at it: by up to ten years, forwards and back. So does a clock that
  * is set, a machine that comes back from a pause, a bad source of time. Clocks
- * that cannot be set stay as they are.
- *
- * When a process ends that looked at it, it adds a line to the file that
- * CLOCK_TESTING names: its program, and how often it looked.
+ * that cannot be set stay as they are. When a process ends that has looked at
+ * the time of day, a line is added to the file that CLOCK_TESTING names: its
+ * program, and how often it looked.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -155,7 +155,7 @@ static unsigned kinds_of(pid_t pid, const struct user_regs_struct *r,
     return is;
 }
 
-/* The name of a call of the kind that is asked for; NULL: it is none. */
+/* The name of a call if it is of the kind that is asked for; else NULL. */
 static const char *name_of(pid_t pid, const struct user_regs_struct *r)
 {
     const char *name;
@@ -189,7 +189,7 @@ static size_t slot_of(pid_t pid)
 }
 
 /* A call begins or has ended. One that is to fail gets a number that is no
- * call's, and its answer afterwards. */
+ * call's, and the error as its answer afterwards. */
 static void at_call(pid_t pid)
 {
     size_t at = slot_of(pid);
@@ -267,7 +267,7 @@ static void at_stop(pid_t pid, int status)
     }
 }
 
-/* Names those that live on, and ends them. */
+/* Names the processes that outlive the command, and ends them. */
 static void end_others(void)
 {
     for (size_t i = 1; i < MAX_PROCESSES; i++) {
@@ -290,7 +290,8 @@ static void end_others(void)
     }
 }
 
-/* Until nobody is left; those that outlive the command have a second. */
+/* Traces until no process is left; those that outlive the command have a
+ * second. */
 static int trace(pid_t command)
 {
     struct timespec ended = {0, 0};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hostile_engine_testing.c - the reference engine as a plug-in that does more
- * than it should in the middle of its first pass: FSDP_HOSTILE says what, or is
+ * than it should in the middle of its first pass. FSDP_HOSTILE says what, or is
  * a file of lines "CASE WAY" (then cases that are not in it are played as they
- * should be). What it computes is right. For supervision_test.sh and
+ * should be). It computes right results. For supervision_test.sh and
  * hostile_test.sh.
  */
 #include "cli/hostile/hostile_ways_testing.h"
@@ -20,7 +20,7 @@ const struct fsdp_engine *fsdp_engine_v1(void);
 
 static const struct fsdp_engine *real;
 
-/* The case that is played is the one whose folder is beside the folder of
+/* Looks up the case that is being played, whose folder is beside the folder of
  * temporary files. */
 static void look_up(const char *list, char name[64])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostile_files_testing.c - reaches for the memory, the descriptors and the
- * files of others.
+ * hostile_files_testing.c - attacks the memory, the descriptors and the files
+ * of other processes.
  */
 #include "cli/hostile/hostile_ways_testing.h"
 
@@ -102,8 +102,8 @@ void hostile_leave_files(long with)
     (void)chmod(path, 0);
 }
 
-/* In each case's folder that can be seen from below the folder of temporary
- * files, `up` folders further up: case.json, emptied or removed. */
+/* Spoils the case.json, by emptying or removing it, in each case's folder that
+ * can be seen from the folder of temporary files, `up` folders further up. */
 static void spoil_records(const char *up, void (*spoil)(const char *path))
 {
     char folder[4400];
@@ -142,7 +142,8 @@ void hostile_spoil_engines(long removes)
     spoil_records("../../..", removes ? remove_file : empty_file);
 }
 
-/* What is beside the folder of temporary files: batch and case. */
+/* Runs a command on what is beside the folder of temporary files: batch and
+ * case. */
 static void do_beside(const char *what)
 {
     char line[4800];

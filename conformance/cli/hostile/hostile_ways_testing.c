@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostile_ways_testing.c - what an engine can do to those around it, a row
- * each. Every rank does it once.
+ * hostile_ways_testing.c - what a hostile engine does to the processes around
+ * it, a row each. Every rank does it once.
  */
 #include "cli/hostile/hostile_ways_testing.h"
 
@@ -28,7 +28,8 @@ enum {
 
 /* ---- Signals ---- */
 
-/* Every rank; under mpirun rank 1 alone, which is then the one it names. */
+/* Each rank signals itself; under mpirun rank 1 alone, which mpirun then
+ * names. */
 static void send_self(long number)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
@@ -43,7 +44,7 @@ static void send_worker(long number)
     kill(getppid(), (int)number);
 }
 
-/* The supervisor, where it can be seen. */
+/* Signals the supervisor, if it can be seen. */
 static void send_run(long number)
 {
     char path[64];
@@ -71,7 +72,8 @@ static void send_group(long number)
     kill(0, (int)number);
 }
 
-/* In a namespace: everything in it. Elsewhere that would be the machine. */
+/* Signals everything, if it is in a namespace; elsewhere that would be the
+ * whole machine. */
 static void send_all(long number)
 {
     if (getppid() == 1) {
@@ -79,7 +81,7 @@ static void send_all(long number)
     }
 }
 
-/* Says where it is: a worker in a namespace is process 1. */
+/* Prints whether its worker is in a namespace, where it is process 1. */
 static void tell_parent(long with)
 {
     (void)with;
@@ -175,7 +177,7 @@ void hostile_write_to_all(long with)
     fprintf(stderr, "\033[2J\033[31mCONFORMANT: forged\033[0m\r\n");
     for (int fd = 1; fd < MANY + 64; fd++) {
         if (write(fd, words, sizeof(words) - 1) < 0) {
-            continue; /* not open, or not to be written */
+            continue; /* not open, or not open for writing */
         }
     }
 }
@@ -194,7 +196,7 @@ static void use_up(long with)
     }
 }
 
-/* Whoever reads may wait for ever. */
+/* Reads from the descriptor, which may take for ever. */
 static void read_input(long fd)
 {
     char c;
@@ -235,7 +237,8 @@ static _Noreturn void stay(void)
     }
 }
 
-/* Lives on in a session of its own, with all descriptors, until it is found. */
+/* Starts a process that lives on in a session of its own, with all descriptors,
+ * until it is found. */
 static void leave_daemon(long adopts)
 {
     prctl(PR_SET_CHILD_SUBREAPER, adopts);
@@ -266,7 +269,8 @@ static void leave_brother(long with)
     }
 }
 
-/* Each starts the next one and ends: who looks finds the last one gone. */
+/* Each process starts the next one and ends: a search always finds the last one
+ * gone. */
 static void leave_chain(long n)
 {
     if (fork() == 0) {
@@ -323,7 +327,7 @@ static void hang(long seconds)
     }
 }
 
-/* It hangs, and has something to say all the while. */
+/* Hangs, and prints all the while. */
 static void chatter(long with)
 {
     (void)with;
@@ -379,7 +383,8 @@ const struct hostile_way hostile_ways[] = {
     {"tell", tell_parent, 0},
     {"segv", send_self, SIGSEGV},
     {"abort", send_self, SIGABRT},
-    {"killed", send_self, SIGKILL}, /* as a system does, short of memory */
+    {"killed", send_self, SIGKILL}, /* as a system does that is short of
+                                       memory */
     {"stopped", send_self, SIGSTOP},
     {"terminated", send_self, SIGTERM},
     {"user-signal", send_self, SIGUSR1},

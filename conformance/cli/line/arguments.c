@@ -34,7 +34,7 @@ static int check_writable(const char *path)
     if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) {
         return cannot_write(path, EISDIR);
     }
-    if (special_file(path)) { /* a pipe is opened once, by who writes to it */
+    if (special_file(path)) { /* a pipe is opened only once, to write to it */
         return access(path, W_OK) == 0 ? 0 : cannot_write(path, errno);
     }
     snprintf(partial, sizeof(partial), "%s.partial", path);
@@ -47,14 +47,14 @@ static int check_writable(const char *path)
     return 0;
 }
 
-/* A file that will be written. */
+/* Takes the path of a file that will be written. */
 static int take_output(const struct option_row *row, char *value, void *options)
 {
     (void)option_text(row, value, options);
     return check_writable(value);
 }
 
-/* Is kept as one more, so that 0 is none. */
+/* Takes a rank; kept as one more, so that 0 is none. */
 static int take_rank(const struct option_row *row, char *value, void *options)
 {
     const int code = option_number(row, value, options);
@@ -360,7 +360,8 @@ void arguments_help(unsigned takes)
 
 struct supervise_job arguments_job(const struct arguments *a)
 {
-    /* A day is no deadline; and a wrapper may be slow, as an adapter may. */
+    /* With a debugger the time is a day; and a wrapper may be slow, as an
+     * adapter may. */
     const uint32_t day = 24 * 3600 * 1000;
     const uint32_t timeout_ms = a->debug  ? day
                                 : a->wrap ? a->timeout_ms * 10

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arguments_names.c - options whose values are names, or several of them:
- * patterns, and what was meant where there is no such name.
+ * arguments_names.c - reads options whose values are names, or several of them:
+ * patterns, and the name that may have been meant by an unknown one.
  */
 #include "cli/line/arguments_internal.h"
 #include "models/workload.h"
@@ -83,7 +83,7 @@ bool name_list_matches(const struct name_list *list, const char *name)
     return false;
 }
 
-/* Whether it is one of the row's names, or a pattern of some. */
+/* Whether a name is one of the row's names, or a pattern that matches one. */
 static bool is_known(const struct option_row *row, const char *name)
 {
     struct name_list one = {.name = {name}, .n = 1};
@@ -113,15 +113,15 @@ int arguments_take_list(const struct option_row *row, char *value,
     return 0;
 }
 
-/* An engine that is not there is known before any process is started; whether
- * a file is an engine, the worker that loads it says. */
+/* A missing engine is refused before any process is started; whether a file is
+ * an engine is found by the worker that loads it. */
 int arguments_take_engines(const struct option_row *row, char *value,
                            void *options)
 {
     struct arguments *const out = options;
     const uint32_t before = out->engines.n;
 
-    /* A path that has commas, and that is there as it stands, is no list. */
+    /* A path with commas that exists as it stands is no list. */
     if (strchr(value, '/') && strchr(value, ',') && !strchr(value, '\\') &&
         access(value, F_OK) == 0 && before < ARGUMENTS_MAX) {
         out->engines.name[out->engines.n++] = value;

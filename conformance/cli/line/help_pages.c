@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * help_pages.c - asks each command for its --help and reads the options there:
- * what a command takes is said in one place, whichever way it parses them.
+ * a command's options are described in one place, whichever way it parses them.
  */
 #include "cli/line/help_pages.h"
 #include "cli/line/arguments.h"
@@ -15,8 +15,8 @@
 
 /* ---- What a command says ---- */
 
-/* The --help of a command, in a file that begins there; NULL: it could not be
- * had. */
+/* The --help of a command, in a file at its beginning; NULL: it could not be
+ * read. */
 static FILE *ask(const struct command *c)
 {
     char name[32];
@@ -43,7 +43,7 @@ static FILE *ask(const struct command *c)
 
 struct option_said {
     char name[64];  /* without dashes */
-    char text[512]; /* behind it, and on the lines below it */
+    char text[512]; /* the text behind the option, and on the lines below */
 };
 
 /* Takes the lines that go on with an option's text. */
@@ -93,7 +93,8 @@ static bool next_option(FILE *said, struct option_said *o)
 
 /* ---- Shells ---- */
 
-/* In single quotes; `colon`: as zsh wants a colon that is none of its own. */
+/* Prints text in single quotes; `colon`: with a colon that is not zsh's own as
+ * zsh wants it. */
 static void quoted(const char *text, const char *quote, bool colon)
 {
     for (; *text; text++) {
@@ -170,15 +171,15 @@ static void end(const char *form)
                "\"${COMP_WORDS[COMP_CWORD]}\")\n}\n"
                "complete -o default -F _fsdp_cts fsdp-cts\n");
     } else if (strcmp(form, "zsh") == 0) {
-        printf(
-            "        *) words_=() ;;\n        esac\n    fi\n"
-            "    _describe 'fsdp-cts' words_ || _files\n}\n"
-            /* Loaded by its file's name, it is called; sourced, it is not. */
-            "if [[ $funcstack[1] = _fsdp-cts ]]; then\n"
-            "    _fsdp_cts \"$@\"\n"
-            "else\n"
-            "    compdef _fsdp_cts fsdp-cts\n"
-            "fi\n");
+        printf("        *) words_=() ;;\n        esac\n    fi\n"
+               "    _describe 'fsdp-cts' words_ || _files\n}\n"
+               /* If zsh loads the file by its name, the function is called
+                * here; if it is sourced, it is not. */
+               "if [[ $funcstack[1] = _fsdp-cts ]]; then\n"
+               "    _fsdp_cts \"$@\"\n"
+               "else\n"
+               "    compdef _fsdp_cts fsdp-cts\n"
+               "fi\n");
     }
 }
 

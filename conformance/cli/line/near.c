@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * near.c - how far a name is from another: letters put in, left out, taken for
+ * near.c - the distance between two names: letters put in, left out, taken for
  * another, or exchanged with their neighbour.
  */
 #include "cli/line/near.h"
@@ -17,8 +17,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Three rows of the table of distances are enough: a neighbour's exchange
- * looks two back. */
+/* Three rows of the table of distances are enough: an exchange of neighbours
+ * looks two rows back. */
 static size_t distance(const char *a, size_t n, const char *b, size_t m)
 {
     size_t row[3][MOST + 1];
@@ -56,7 +56,7 @@ void near_try(struct near *n, const char *candidate)
     d = distance(n->wanted, typed, candidate, length);
     if (typed > 2 && length > typed &&
         strncmp(n->wanted, candidate, typed) == 0) {
-        d = 1; /* its beginning alone */
+        d = 1; /* only the beginning of the name was typed */
     }
     if (d <= 1 + typed / 6 && d < typed && (!n->best || d < n->distance)) {
         n->best = candidate;

@@ -174,8 +174,8 @@ static int unknown_option(const struct option_table *t, const char *typed,
                          n.best ? n.best : "", n.best ? "'?" : "");
 }
 
-/* What getopt says is wrong, with `why`, about the word before optind or about
- * optopt: a letter, or the code of a row. */
+/* Says what getopt has found wrong, with `why`, about the word before optind or
+ * about optopt: a letter, or the code of a row. */
 static int refuse(int why, const struct option_table *t, char **argv)
 {
     const char letter[] = {'-', (char)optopt, '\0'};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fail_fast.c - each batch is judged by itself. What compares it with cases of
- * another batch is left to the judgement of all that were run, at the end.
+ * fail_fast.c - judges each batch by itself. Requirements that compare it with
+ * cases of another batch are left to the judgement of all cases at the end.
  */
 #include "cli/play/fail_fast.h"
 #include "judge/report/progress.h"
@@ -29,7 +29,7 @@ static bool lacks_baseline(const char *baselines, const struct run_case *c)
     return lacks;
 }
 
-/* Sealed as well: engines run on behind them. */
+/* Makes the baselines and seals them as well, since engines run afterwards. */
 static int make_baselines(const struct supervise_job *job,
                           const struct evaluate_input *e,
                           const struct case_list *batch,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * from_report.c - what a report says of its cases, and how to run them again.
- * The command that it has for that is read as a shell would read it, and then
- * as any other command line.
+ * from_report.c - reads from a report its cases, and how to run them again. It
+ * has a command for that, which is read as a shell would read it, and then as
+ * any other command line.
  */
 #include "cli/play/from_report.h"
 #include "cli/verdict/report_load.h"
@@ -16,7 +16,8 @@ enum {
     MAX_WORDS = 24
 };
 
-/* A word in place: its quotes go. The end of the text, or what is behind. */
+/* Removes the quotes of a word in place. Returns the end of the text, or what
+ * is behind the word. */
 static char *unquote(char *at)
 {
     char *to = at;
@@ -38,7 +39,7 @@ static char *unquote(char *at)
     return at;
 }
 
-/* "fsdp-cts run --engine E --case " as options; the id is not there. */
+/* Reads "fsdp-cts run --engine E --case " as options; the id is not there. */
 static int parse_rerun(char *text, unsigned takes, struct arguments *out)
 {
     char *words[MAX_WORDS + 1] = {NULL};
@@ -60,7 +61,7 @@ static int refuse_report(const char *path, const char *why)
     return EXIT_USAGE;
 }
 
-/* What decides what a case shows, and is no program. */
+/* Takes the options that decide what a case shows, but for programs. */
 static void take_options(struct arguments *a, const struct arguments *said)
 {
     a->text = a->text ? a->text : said->text;
@@ -72,7 +73,7 @@ static void take_options(struct arguments *a, const struct arguments *said)
     }
 }
 
-/* Whether the command line names the engine that was run, too. */
+/* Whether the command line also names the engine that was run. */
 static bool is_given(const struct arguments *a, const struct arguments *said)
 {
     bool same =
@@ -90,7 +91,8 @@ static bool is_given(const struct arguments *a, const struct arguments *said)
     return same;
 }
 
-/* A report may come from anybody: what it names is not started. */
+/* Refuses to start a program that a report names, since a report may come from
+ * anywhere. */
 static int refuse_program(const struct arguments *said, const char *path)
 {
     char why[RERUN_BYTES + 128];
@@ -180,7 +182,7 @@ static bool fails(const struct judge_result *r, uint32_t c)
             return true;
         }
     }
-    /* What a stopped run did not come to has not failed. */
+    /* A case that a stopped run did not reach has not failed. */
     return r->cases[c].outcome == JUDGE_INCOMPLETE && !r->stopped[0];
 }
 
@@ -197,7 +199,7 @@ static int take_cases(const struct judge_result *r, bool failed,
     return FSDP_OK;
 }
 
-/* No case failed; maybe a script that was drawn beside them. */
+/* Says that no case failed, or only a script that was drawn beside them. */
 static int refuse_nothing(const char *path, const struct from_report *f,
                           bool failed)
 {
@@ -213,7 +215,8 @@ static int refuse_nothing(const char *path, const struct from_report *f,
     return refuse_report(path, why);
 }
 
-/* Of the first engine that has one. What an id cannot have is not printed. */
+/* Takes the failed script of the first engine that has one. Characters that no
+ * id has are not printed. */
 static void take_script(const struct judge_drawn *d, struct from_report *out)
 {
     static const char of_ids[] = "abcdefghijklmnopqrstuvwxyz"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * isolation.c - whether a run isolates its ranks: asked for, or by itself.
+ * isolation.c - decides whether a run isolates its ranks: because it was asked
+ * for, or by itself.
  */
 #include "cli/play/isolation.h"
 

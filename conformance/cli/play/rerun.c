@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rerun.c - the command that runs a case again, from options or from the file
- * that was kept of them. A file from elsewhere can name what it likes; it
- * gives values of known options and nothing else, and a shell takes each of
- * them for one word.
+ * rerun.c - makes the command that runs a case again, from options or from the
+ * file that was kept of them. A file from elsewhere can have any content; only
+ * values of known options are read from it, and each is quoted as one word for
+ * a shell.
  */
 #include "cli/play/rerun.h"
 
@@ -40,7 +40,7 @@ enum {
 struct values {
     const char *of[N_OPTIONS]; /* NULL: was not given */
     char script[RERUN_BYTES], seed[16], timeout[16], sample[16];
-    char path[N_OPTIONS][4096]; /* where `of` is absolute */
+    char path[N_OPTIONS][4096]; /* room for absolute paths */
 };
 
 /* Appends ` --OPTION VALUE`; the value as a shell takes it for one word. */
@@ -68,7 +68,8 @@ static void add_word(char text[RERUN_BYTES], const char *name,
     snprintf(text + n, RERUN_BYTES - n, "'");
 }
 
-/* In a list of engines a comma of a path has a backslash. */
+/* Appends an engine; a comma in a path gets a backslash, since the option is a
+ * list. */
 static void add_engine(char text[RERUN_BYTES], const char *name,
                        const char *path)
 {
@@ -102,8 +103,9 @@ static void print(const struct values *v, char text[RERUN_BYTES])
     snprintf(text + n, RERUN_BYTES - n, " --case ");
 }
 
-/* A script that was given as text, in one line: what ends a line there ends an
- * action, and a comment goes. The name of a file stays as it is. */
+/* A script that was given as text, in one line: the end of a line becomes the
+ * end of an action, and comments are left out. The name of a file stays as it
+ * is. */
 static const char *one_line(const char *script, char line[RERUN_BYTES])
 {
     size_t n = 0;
@@ -161,8 +163,9 @@ void rerun_make(const struct arguments *a, const char *engine,
     print(&v, text);
 }
 
-/* Whoever runs it again stands in another folder. An engine's name without a
- * slash is the suite's own; what names no file is a script's id or text. */
+/* Makes paths absolute, as the command may be run in another folder. An
+ * engine's name without a slash is the suite's own; a text that names no file
+ * is a script's id or text. */
 static void make_absolute(struct values *v)
 {
     static const int files[] = {ENGINE, TEXT, SCRIPT};
@@ -201,7 +204,7 @@ int rerun_keep(const struct arguments *a, const char *engine,
     path_of(records, path);
     snprintf(partial, sizeof(partial), "%s.partial", path);
     for (int i = 0; i < N_OPTIONS && !failed; i++) {
-        /* What is not UTF-8 JSON cannot say; then no engine is named. */
+        /* JSON has no value that is not UTF-8; then no engine is named. */
         json_t *value = v.of[i] ? json_string(v.of[i]) : NULL;
 
         failed = value ? json_object_set_new(o, option[i], value) : 0;
@@ -219,7 +222,8 @@ int rerun_keep(const struct arguments *a, const char *engine,
     return failed ? FSDP_ERR_IO : FSDP_OK;
 }
 
-/* Each member is a known option with a text; false: it is something else. */
+/* Takes the options, each of which must be a known one with a text; false: it
+ * is something else. */
 static bool take_options(const json_t *o, struct values *v)
 {
     if (json_integer_value(json_object_get(o, "version")) != VERSION) {

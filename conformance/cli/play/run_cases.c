@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run_cases.c - who plays the cases of a run, in which order, and what is
- * cleared before.
+ * run_cases.c - has the engines or the adapter play the cases of a run, in
+ * order, after earlier records were cleared.
  */
 #include "cli/play/run_cases.h"
 #include "cases/case_claims.h"
@@ -23,7 +23,7 @@ int run_cases_say(const struct fsdp_error *error, int status)
 }
 
 /* An adapter starts a program of its own, and often a slow one: it may be
- * silent for ten times as long as a case of ours. */
+ * silent for ten times as long as one of our cases. */
 int run_cases_by_adapter(const struct arguments *a,
                          const struct case_list *cases, const struct text *text,
                          const char *records,
@@ -48,7 +48,7 @@ int run_cases_by_adapter(const struct arguments *a,
     return status;
 }
 
-/* From engine i on: the run was stopped before. */
+/* Leaves out the engines from i on: the run was stopped before them. */
 static void leave_out(struct engine_folders *engines, uint32_t i)
 {
     for (uint32_t k = i; k < engines->n; k++) {
@@ -57,8 +57,8 @@ static void leave_out(struct engine_folders *engines, uint32_t i)
     engines->n = i < engines->n ? i : engines->n;
 }
 
-/* Whether the engine claims all that a case needs; so it is taken if nothing is
- * known of it, since it ended before it said what it claims. */
+/* Whether the engine claims all that a case needs; also true if it ended before
+ * it said what it claims. */
 static bool claims_case(const struct supervise_engine *said,
                         const struct run_case *c)
 {
@@ -86,7 +86,8 @@ static void mark_claimed(const struct supervise_engine *said,
     }
 }
 
-/* claimed[e->cases->n]: of each case, whether some engine claims it. */
+/* Runs the engines; claimed[e->cases->n]: for each case, whether some engine
+ * claims it. */
 static int run_engines(const struct arguments *a,
                        struct engine_folders *engines, struct evaluate_input *e,
                        bool *claimed, struct seals *seals, struct times *times,
@@ -127,7 +128,8 @@ static int run_engines(const struct arguments *a,
     return status;
 }
 
-/* None of an earlier run, of whatever is not reached any more, either. */
+/* Removes all records of an earlier run, also those of cases that this one may
+ * not reach. */
 static int clear_all(const struct engine_folders *engines,
                      const struct evaluate_input *e, struct fsdp_error *error)
 {
@@ -163,9 +165,10 @@ static int run_baselines(const struct arguments *a,
     return status;
 }
 
-/* The cases of engines, and those of them that one of them claims: with what
- * nobody claims no unsharded run is compared. Records that are only kept may be
- * those that somebody else's are compared with. */
+/* Plays the cases by the engines, and finds those that some engine claims: only
+ * these are compared with unsharded runs. But if records are only kept, the
+ * runs of all cases are made, since records made elsewhere may be compared with
+ * them. */
 static int play_by_engines(const struct arguments *a,
                            struct engine_folders *engines,
                            struct evaluate_input *e, struct case_list *claimed,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * times.c - where the time of a run went.
+ * times.c - notes where the time of a run went.
  */
 #include "cli/play/times.h"
 
@@ -118,7 +118,8 @@ void times_print(const struct times *t, const struct evaluate_result *results,
         const struct times_row *row = &t->row[i];
 
         put_row(row->what, row->took.wall, row->took.processor);
-        if (row->took.processor >= 0) { /* else a part of another row */
+        if (row->took.processor >= 0) { /* a negative number: this is a part of
+                                           another row */
             left.wall -= row->took.wall;
             left.processor -= row->took.processor;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drawn.c - seeds one after the other, a batch at a time. What is left of a
- * script for an engine depends on what it claims; engines that claim the same
- * share the unsharded runs of a batch.
+ * drawn.c - plays seeds one after the other, a batch at a time. The part of a
+ * script that an engine plays depends on its claims; engines that claim the
+ * same share the unsharded runs of a batch.
  */
 #include "cli/search/drawn.h"
 
@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    MOST_SAID = 20 /* failing scripts of an engine, by id */
+    MOST_SAID = 20 /* so many failing scripts of an engine are named by id */
 };
 
 /* ---- What engines claim ---- */
@@ -94,7 +94,8 @@ static void split_claims(char *text, const char *claims[DRAWN_MAX_CLAIMS + 1])
     claims[n] = NULL;
 }
 
-/* Other processes are not played: the next life begins in the same. */
+/* Lives in other processes are not played: the next life begins in the same
+ * process. */
 static bool keep_what_is_played(const struct script *drawn,
                                 struct script_mask *m)
 {
@@ -114,7 +115,7 @@ static bool keep_what_is_played(const struct script *drawn,
     return fine;
 }
 
-/* What is left for the engine of the script of a seed goes into the batch. */
+/* Adds to the batch what the engine's claims leave of the script of a seed. */
 static void add_script(struct batch *b, uint64_t seed,
                        const char *const *claims)
 {
@@ -152,7 +153,8 @@ static int fill(struct batch *b, uint64_t first, uint32_t n)
     return b->cases.c ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
-/* Of all engines, and the unsharded runs that they need, each once. */
+/* Runs the batch by all engines, and the unsharded runs that they need, each
+ * once. */
 static int run_batch(struct drawn *d, struct batch *batch, const char *records,
                      const struct engine_folders *folders)
 {
@@ -250,7 +252,7 @@ static void note_outcomes(struct batch *b)
     }
 }
 
-/* All engines at the same time, if there is more than one job. */
+/* Judges all engines, at the same time if there is more than one job. */
 static int judge_all(struct drawn *d, struct batch *batch, const char *records,
                      const struct engine_folders *folders,
                      struct fsdp_error *error)
@@ -348,7 +350,7 @@ static bool any_plays(const struct drawn *d)
     return any;
 }
 
-/* So far, of each engine that plays any. */
+/* Says how many scripts each engine has played so far. */
 static void say_played(const struct drawn *d)
 {
     for (uint32_t i = 0; i < d->n_engines; i++) {
@@ -388,7 +390,7 @@ int drawn_play(struct drawn *d, struct fsdp_error *error)
 
 /* ---- What came of it ---- */
 
-/* How the smallest that was found fails, and its text. */
+/* Prints how the smallest failing script fails, and its text. */
 static void print_failing(const struct drawn *d, const struct drawn_engine *e)
 {
     char id[SCRIPT_ID_BYTES] = "";
@@ -410,7 +412,7 @@ static void print_failing(const struct drawn *d, const struct drawn_engine *e)
 
         script_id(e->seed, &drawn, &e->mask, id);
         again.script = id;
-        again.seed = 0; /* of the drawing; the script has its own */
+        again.seed = 0; /* the seed of the drawing; the script has its own */
         rerun_make(&again, e->name, rerun);
         printf("\n# %s\n%s\n", id, s ? s->text : "");
         if (trial_judge(&t, &list, &r) == FSDP_OK &&

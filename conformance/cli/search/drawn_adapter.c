@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drawn_adapter.c - drawn scripts for an adapter: what it must claim beside
- * what engines in the process claim decides what is left of each, and it plays
- * a batch in one start.
+ * drawn_adapter.c - drawn scripts for an adapter: the claims that adapters need
+ * beside those of other engines decide what is left of each script; and the
+ * adapter plays a batch in one start.
  */
 #include "cli/search/drawn.h"
 
@@ -48,8 +48,7 @@ int drawn_ask_adapter(struct drawn *d, const char *records,
     return FSDP_OK;
 }
 
-/* The choice that stands in place of what needs a claim of adapters; 0: none
- * does. */
+/* The choice that replaces what needs a claim of adapters; 0: none does. */
 static uint32_t plain_without(const char *claim)
 {
     static const struct {
@@ -72,7 +71,7 @@ static uint32_t plain_without(const char *claim)
     return 0;
 }
 
-/* What happens in a pass, and what an engine is asked that it must answer. */
+/* Drops actions within a pass, and calls that an engine must answer. */
 static void drop(const struct drawn *d, const struct script *drawn,
                  struct script_mask *m)
 {
@@ -105,8 +104,8 @@ static void drop(const struct drawn *d, const struct script *drawn,
     }
 }
 
-/* The first plain choice that its case needs; 0: none, or there is none that
- * helps, which the last look at the claims finds. */
+/* The first plain choice that the case needs; 0: it needs none, or none helps,
+ * which the last look at the claims finds. */
 static uint32_t plain_for(const struct drawn *d, const struct run_case *c)
 {
     char claim[JUDGE_ADAPTER_CLAIMS][JUDGE_CLAIM_BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drawn_run.c - drawn scripts as a run has them: alone, or beside the cases of
- * the manifest.
+ * drawn_run.c - plays drawn scripts in a run: alone, or beside the cases of the
+ * manifest.
  */
 #include "cli/search/drawn.h"
 #include "run/supervise.h"
@@ -14,7 +14,7 @@ enum {
     BESIDE = 200,        /* scripts of each engine, at least */
     BESIDE_SECONDS = 10, /* and as many more as they take */
     SHRINK_SECONDS = 60,
-    SHRINK_ADAPTER_SECONDS = 300, /* it is started for each try */
+    SHRINK_ADAPTER_SECONDS = 300, /* an adapter is started for each try */
 };
 
 static int say(const struct fsdp_error *error, int status)
@@ -23,7 +23,7 @@ static int say(const struct fsdp_error *error, int status)
     return status == FSDP_ERR_INVALID ? EXIT_USAGE : EXIT_INCOMPLETE;
 }
 
-/* Of these arguments' engines. 0, or an exit code. */
+/* Plays scripts by the engines of these arguments. 0, or an exit code. */
 static int play(const struct arguments *a, const struct text *text,
                 struct drawn *d)
 {
@@ -63,7 +63,8 @@ int drawn_alone(const struct arguments *a, const struct text *text)
     return code;
 }
 
-/* Whether scripts of it have no verdict: some, all, or drawing broke off. */
+/* Whether some or all scripts of the engine have no verdict, or drawing broke
+ * off. */
 static bool is_incomplete(const struct drawn_engine *e, bool broken)
 {
     const bool asked = e->claims[0] != '\0';

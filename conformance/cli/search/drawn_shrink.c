@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * drawn_shrink.c - a drawn script that fails is made smaller. Candidates are
- * run and judged a few at a time; the first that fails as the whole one did
- * takes its place.
+ * drawn_shrink.c - makes a drawn script that fails smaller. Candidates are run
+ * and judged a few at a time; the first that fails as the whole one did takes
+ * its place.
  */
 #include "cli/search/drawn.h"
 #include "run/supervise.h"
@@ -120,7 +120,7 @@ static void search(const struct drawn *d, struct drawn_engine *e,
 
         collect(drawn, &e->mask, &at, round);
         list.n = round->n;
-        if (list.n == 0) { /* once through */
+        if (list.n == 0) { /* all were tried */
             if (!better) {
                 break;
             }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graph_show.c - a random case for people: its modules as a tree, with units
- * and parameters; in which order they are called; the options.
+ * graph_show.c - shows a random case to people: its modules as a tree, with
+ * units and parameters; the order in which they are called; the options.
  */
 #include "cases/case_graph.h"
 #include "cli/search/shrink.h"

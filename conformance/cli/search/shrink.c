@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shrink.c - a greedy search: of all that is one piece smaller than the case,
- * a few at a time are run and judged; the first whose first failure is at the
- * same level takes its place. (Which requirement of a level it is may depend
- * on the number of microbatches alone.) It ends where nothing smaller fails,
- * or when the time is over.
+ * shrink.c - a greedy search: of all cases that are one piece smaller, a few at
+ * a time are run and judged, and the first whose first failure is at the same
+ * level takes the place of the case. (Which requirement of a level fails may
+ * depend on the number of microbatches alone.) It ends if nothing smaller
+ * fails, or when the time is over.
  */
 #include "cli/search/shrink.h"
 
@@ -75,7 +75,7 @@ static struct run_case search(const struct shrink *s, uint32_t *n_run)
                                  collect(&best, &at, candidate, next)};
         uint32_t i;
 
-        if (list.n == 0) { /* once through */
+        if (list.n == 0) { /* all were tried */
             if (!better) {
                 break;
             }
@@ -88,14 +88,15 @@ static struct run_case search(const struct shrink *s, uint32_t *n_run)
         if (i < list.n) {
             best = candidate[i];
             better = true;
-            /* A piece that is gone moves the others up: the same place. */
+            /* Without this piece the others have moved up: look at the same
+             * place. */
             at = next[i] - 1;
         }
     }
     return best;
 }
 
-/* Runs it once more, to say what is wrong with it. */
+/* Runs the case once more, to say what is wrong with it. */
 static void show_failure(const struct shrink *s, struct run_case *c)
 {
     const struct case_list list = {c, 1};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arithmetic_testing.c - the reference engine in an arithmetic of another
- * kind, as a plug-in: what bounds are for. FSDP_ARITHMETIC names it. Some are
- * as good as the suite's own and only sum in another order or width; some are
- * what people mistake for float32. Test only (bounds_test.sh).
+ * arithmetic_testing.c - the reference engine in an arithmetic of another kind,
+ * as a plug-in: what bounds are for. FSDP_ARITHMETIC names the arithmetic. Some
+ * are as good as the suite's own and only sum in another order or width; some
+ * are often mistaken for float32. Test only (bounds_test.sh).
  */
 #include "ref/engine/ref.h"
 
@@ -35,7 +35,7 @@ static float right(const struct sum *s, uint64_t i)
     return s->b ? s->b[i * s->b_step] : 1.0f;
 }
 
-/* Keeps so many of the 23 bits behind the leading one, to nearest even. */
+/* Rounds to so many of the 23 bits behind the leading one, to nearest even. */
 static float keep(float x, uint32_t bits)
 {
     const uint32_t drop = 23 - bits;
@@ -96,7 +96,7 @@ static float pairwise(const struct sum *s)
     return pairs(s, 0, s->n);
 }
 
-/* As a vector unit of 16 floats does. */
+/* Sums as a vector unit of 16 floats does. */
 static float in_lanes(const struct sum *s)
 {
     float lane[16] = {0.0f};
@@ -111,7 +111,8 @@ static float in_lanes(const struct sum *s)
     return acc;
 }
 
-/* Factors of so many bits, summed in float32: a tensor core. */
+/* Multiplies factors of so many bits and sums in float32, as a tensor core
+ * does. */
 static float narrow(const struct sum *s, uint32_t bits)
 {
     float acc = 0.0f;
@@ -134,7 +135,7 @@ static float bf16(const struct sum *s)
 
 static float bf16_sum(const struct sum *s)
 {
-    return keep(in_double(s), 7); /* as gradients that are kept so */
+    return keep(in_double(s), 7); /* as gradients that are kept in bf16 */
 }
 
 static const struct {
@@ -218,7 +219,7 @@ static void mse(const struct fsdp_op *op)
     }
 }
 
-/* Layer normalisation, rounded once at its end: as wide as it can be. */
+/* Layer normalisation, rounded once at its end: as exact as it can be. */
 static void norm(const struct fsdp_op *op)
 {
     const uint64_t n = op->dim[1];
@@ -250,7 +251,7 @@ static void norm(const struct fsdp_op *op)
     }
 }
 
-/* Two roundings where the suite's have one. */
+/* SGD with two roundings where the suite's has one. */
 static void sgd(const struct fsdp_op *op)
 {
     const float *g = op->in[1].p;
@@ -265,7 +266,7 @@ static void sgd(const struct fsdp_op *op)
     }
 }
 
-/* What it computes itself; the rest is the reference's. */
+/* Runs the operators of this arithmetic; the rest is the reference's. */
 static int run(void *self, struct fsdp_stream *stream, const struct fsdp_op *op)
 {
     static void (*const own[FSDP_N_OPS])(const struct fsdp_op *op) = {

@@ -37,7 +37,7 @@ static int ask(const struct expect *e, const struct record *r, double *ratio)
         }
         if (!requirement_holds(q, e, r, &f) && f.ratio <= 1.0) {
             fprintf(stderr, "bounds_ratio: %s: %s\n", ids[i], f.note);
-            return FSDP_ERR_FORMAT; /* it lacks something */
+            return FSDP_ERR_FORMAT; /* the record lacks something */
         }
         ratio[i] = f.ratio > ratio[i] ? f.ratio : ratio[i];
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * evaluate.c - from a folder of records to a verdict, reports and exit code.
+ * evaluate.c - makes verdict, reports and exit code from a folder of records.
  */
 #include "cli/verdict/evaluate.h"
 #include "cases/case_graph.h"
@@ -25,7 +25,7 @@ static int describe(void *context, const struct run_case *c,
     int status;
 
     if (e->partly ? supervise_hurried() : supervise_interrupted()) {
-        return FSDP_ERR_ABORTED; /* the rest goes by quickly */
+        return FSDP_ERR_ABORTED; /* the rest is quick */
     }
     m = calloc(1, sizeof(*m));
     if (!m) {
@@ -63,8 +63,8 @@ static void undescribe(void *context, struct judge_model *model)
     free(model->own);
 }
 
-/* Whether a case is in no list but the seeds': then the number of cases says
- * nothing about how much of the suite was run. */
+/* Whether a case is in none of the lists, but drawn from a seed: then the
+ * number of cases does not say how much of the suite was run. */
 static bool is_foreign(const struct case_list *cases)
 {
     struct fsdp_error error = {0};
@@ -150,7 +150,7 @@ int evaluate_records(const struct evaluate_input *e, struct judge_result *out,
     return status;
 }
 
-/* Of a MUST alone: a SHOULD comes behind them all. */
+/* Only a MUST counts: a SHOULD comes behind them all. */
 bool evaluate_failure_of(const struct judge_result *r, uint32_t c,
                          uint32_t *out)
 {
@@ -171,10 +171,10 @@ struct evaluate_failure evaluate_first_failure(const struct judge_result *r)
     return f;
 }
 
-/* Whether it is of this level or below, and nothing that it names as a need is
- * above: such a requirement speaks of what a later level brings, as
- * gather.sees-updated-weights does of a step. What those need in turn is left
- * out of account: nearly all of it comes to the step before. */
+/* Whether a requirement is of this level or below and needs none above it: one
+ * that does is about what a later level brings, as gather.sees-updated-weights
+ * is about a step. What the needed ones need in turn is left out of account:
+ * nearly all of it comes to the step before. */
 static bool is_within(const struct requirement *r, uint32_t level)
 {
     const struct requirement *const *table = requirement_table();
@@ -221,7 +221,7 @@ static const struct judge_case *first_unread(const struct judge_result *r)
     return &r->cases[i];
 }
 
-/* Nothing of a selection but passes and what is not claimed or does not
+/* Whether a selection has only cases that pass, are not claimed or do not
  * apply. --partial-ok says the same of a whole run whose engine lacks a claim
  * of the core. */
 static bool passes(const struct judge_result *r, const struct arguments *a)
@@ -234,8 +234,9 @@ static bool passes(const struct judge_result *r, const struct arguments *a)
            !r->drawn.incomplete;
 }
 
-/* Whether all that these requirements lack is what another one blocks, which
- * fails by itself: who asks for one at a time asks for that one, too. */
+/* Whether these requirements lack a verdict only because another one, which
+ * fails itself, blocks them: a user who asks for one of them asks for that one,
+ * too. */
 static bool is_blocked(const struct judge_result *r, const struct arguments *a)
 {
     return a->requirements.n > 0 && !a->strict && !r->stopped[0] &&
@@ -257,7 +258,7 @@ int evaluate_code(const struct judge_result *r, const struct arguments *a)
     return r->count[JUDGE_PASS] > 0 ? EXIT_CONFORMANT : EXIT_SKIPPED;
 }
 
-/* The one line of --quiet. */
+/* The line of --quiet. */
 static const char *in_a_word(const struct judge_result *r, int code)
 {
     if (code == EXIT_SKIPPED && r->count[JUDGE_BLOCKED] > 0) {
@@ -329,7 +330,7 @@ static void *judge_in_thread(void *self)
     return NULL;
 }
 
-/* Engines have nothing in common but what nobody writes to. */
+/* Engines share only what none of them writes to. */
 int evaluate_engines(const struct evaluate_job *jobs, uint32_t n,
                      const struct arguments *a, int64_t started,
                      struct evaluate_result *result)

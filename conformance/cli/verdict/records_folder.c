@@ -31,8 +31,8 @@ static int cannot_open(struct fsdp_error *error, const char *path)
     return FSDP_ERR_IO;
 }
 
-/* Two runs in one folder would take each other's batches and records. Where a
- * file system has no locks there is none. */
+/* Locks the folder: two runs in one would take each other's batches and
+ * records. If a file system has no locks, there is none. */
 static bool lock(struct folder *out)
 {
     int fd = open(out->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -108,8 +108,8 @@ static int sweep(const char *path, const struct stat *s, int type,
     return 0;
 }
 
-/* What is in memory stays there until it is removed or the machine ends. A
- * folder that another run has just made is not yet locked. */
+/* Removes abandoned folders: in memory they would stay until the machine ends.
+ * A folder that another run has just made is not yet locked. */
 static void remove_abandoned(void)
 {
     enum {
@@ -134,16 +134,16 @@ static void remove_abandoned(void)
     globfree(&found);
 }
 
-/* Records that nobody keeps go to a file system in memory, if there is one with
+/* Records that are not kept go to a file system in memory, if there is one with
  * room: a run makes some ten thousand small files, and a disk's file system
  * takes longer to make and remove them than ranks to fill them. */
 enum {
-    /* A rank's in the mean, twice: 545 cases of one engine are 580 MB. */
+    /* Twice the mean of a rank's record: 545 cases of one engine are 580 MB. */
     BYTES_A_RANK = 1 << 19
 };
 
-/* What a file of one line has, or a line of it that begins with `name`; most
- * there is, if there is no such file or line, or no number in it. */
+/* The number in a file of one line, or in the line that begins with `name`;
+ * `most`, if there is no such file, line or number. */
 static uint64_t limit_in(const char *path, const char *name)
 {
     FILE *f = fopen(path, "re");
@@ -166,7 +166,7 @@ static uint64_t limit_in(const char *path, const char *name)
     return found;
 }
 
-/* Of the machine, of the container, of the file system. */
+/* The least room of the machine, the container and the file system. */
 static uint64_t room(void)
 {
     const uint64_t kilobytes = limit_in("/proc/meminfo", "MemAvailable:");
@@ -182,8 +182,8 @@ static uint64_t room(void)
     return s.f_bavail * s.f_frsize < least ? s.f_bavail * s.f_frsize : least;
 }
 
-/* Whether that takes the records of these cases, of each of so many engines,
- * and leaves as much for others. */
+/* Whether that room takes the records of these cases, for each of so many
+ * engines, and leaves as much for others. */
 static bool has_room_in_memory(const struct case_list *cases,
                                uint32_t n_engines)
 {
@@ -250,7 +250,8 @@ static void name_of(const char *engine, char name[ENGINE_NAME_BYTES])
     name[n] = '\0';
 }
 
-/* What is no engine's: the unsharded runs, and what an adapter was given. */
+/* Whether a folder belongs to no engine: the unsharded runs, and the files that
+ * an adapter was given. */
 static bool is_common(const char *name)
 {
     return strcmp(name, "baseline") == 0 || strcmp(name, "job") == 0;
@@ -330,7 +331,8 @@ bool engine_folders_any(const struct engine_folders *found)
     return found->of[0].name[0] != '\0' || has_cases(found->of[0].records);
 }
 
-/* Records of another form would be mistaken for this run's. */
+/* Refuses a folder with records of the other form (one engine, or several),
+ * which would be mistaken for this run's. */
 static int check_form(const char *records, uint32_t n)
 {
     struct engine_folders found;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_page.c - the page of a report: a part and a folder of records for each
- * engine.
+ * report_page.c - makes the page of a report, from a part and a folder of
+ * records for each engine.
  */
 #include "cli/verdict/report_page.h"
 #include "cli/verdict/evaluate_told.h"
@@ -16,12 +16,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What a page is made of. */
+/* The parts that a page is made of. */
 struct sheet {
     uint32_t n;
     struct report_part *part;
     struct judge_input *source;
-    struct evaluate_input *input; /* [n], where they come from */
+    struct evaluate_input *input; /* [n], where their records come from */
     struct judge_store **store;
     struct text text;
     struct report_kept earlier;
@@ -36,8 +36,8 @@ static int complain(const char *what, const char *of, int code)
     return code;
 }
 
-/* The folder of an engine: the only one; that of its name; or, where folders
- * have the names of files, the one in its place. NULL: there is none. */
+/* The folder of an engine: the only folder; the one of its name; or, if folders
+ * have the names of files, the one at the same place. NULL: there is none. */
 static const char *folder_of(const struct engine_folders *found,
                              const struct judge_result *r, uint32_t i,
                              uint32_t n)
@@ -84,7 +84,7 @@ static int open_records(const struct arguments *a, struct sheet *s)
     return code;
 }
 
-/* Each engine's part of the earlier report, by its name. */
+/* Finds each engine's part of the earlier report, by its name. */
 static int read_earlier(const struct arguments *a, struct sheet *s)
 {
     int code = report_load("report", a->against, &s->earlier);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * textbook.c - the textbook's table: every number is read from the records.
+ * textbook.c - prints the textbook's table: every number is read from the
+ * records.
  */
 #include "cli/verdict/textbook.h"
 #include "cases/case_model.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the table shows of one case; parameters, not bytes. */
+/* The numbers that the table shows of one case; parameters, not bytes. */
 struct figures {
     uint64_t total, largest, peak_full, peak_all;
     uint32_t units, gathers;
@@ -49,7 +50,7 @@ static void compare_curves(const struct expect *e, const struct record *r,
         f->final = folded(e, r, t);
         f->baseline_final = folded(e, b, t);
         gap = fabsf(f->final - f->baseline_final);
-        if (!(gap <= f->gap)) { /* NaN shows */
+        if (!(gap <= f->gap)) { /* true for NaN, too */
             f->gap = gap;
         }
     }
