@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arena_test.c - the barrier, between threads: nobody leaves a round before
+ * arena_test.c - the barrier, between threads: no thread leaves a round before
  * all have come, however long they take and however they wait, and a barrier
- * that is shut lets everybody go.
+ * that is shut lets all go.
  */
 #include "arena.h"
 
@@ -20,7 +20,7 @@ enum {
 struct scene {
     struct arena_barrier barrier;
     bool spare;
-    /* Plain: the barrier is all that orders it. */
+    /* Not atomic: only the barrier orders accesses to it. */
     uint32_t round[MEMBERS];
     uint32_t wrong[MEMBERS];
     _Atomic uint32_t released;
@@ -37,7 +37,8 @@ static void sleep_us(long us)
     nanosleep(&t, NULL);
 }
 
-/* Mostly at once; now and then so late that the others have gone to sleep. */
+/* Meets mostly at once; now and then so late that the others have gone to
+ * sleep. */
 static void *meet_often(void *argument)
 {
     struct member *m = argument;
@@ -94,7 +95,8 @@ UNIT_TEST(nobody_leaves_early)
     }
 }
 
-/* While they look, and when they sleep; and whoever comes later. */
+/* Shuts the barrier while members look and when they sleep; a later one is let
+ * go, too. */
 UNIT_TEST(who_waits_is_let_go)
 {
     static const long after_us[] = {0, 20, 150, 2000};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * broker_test.c - what the broker counts is what ranks did; it refuses what is
- * no turn of a collective; ranks have nothing of each other's memory; and one
- * that dies or stands still is named, and nobody waits for it.
+ * broker_test.c - the broker counts what ranks did; it refuses a turn that
+ * belongs to no collective; ranks have nothing of each other's memory; and a
+ * rank that dies or stands still is named, and no other waits for it.
  */
 #include "broker.h"
 #include "world_body_testing.h"
@@ -53,8 +53,8 @@ static int over(struct world_rank *rank, uint32_t kind, uint32_t dim,
     return rank->comm.run(rank->comm.self, NULL, &c);
 }
 
-/* Two of one kind, the second in several turns; one over other ranks; one that
- * is refused, on all; and out of band. */
+/* Two collectives of one kind, the second in several turns; one over other
+ * ranks; one that is refused on all; and one exchange. */
 static int a_few(void *context, struct world_rank *rank)
 {
     static float in[2 * MANY];
@@ -124,7 +124,7 @@ static void fill_with_sent(uint32_t rank, float in[2 * MANY])
     }
 }
 
-/* Each in several turns. */
+/* Three collectives, each in several turns. */
 static int three_with_values(void *context, struct world_rank *rank)
 {
     static float in[2 * MANY];
@@ -137,7 +137,8 @@ static int three_with_values(void *context, struct world_rank *rank)
     return over(rank, FSDP_ALL_REDUCE, 1, UNEVEN, in, out);
 }
 
-/* Of an all-gather of a world of two: the whole, and nothing for oneself. */
+/* The hash of an all-gather in a world of two: the whole for the other rank,
+ * nothing for oneself. */
 static uint64_t sent_to_gather(const float *in)
 {
     const uint64_t whole = record_payload_add(0, in, MANY * sizeof(*in));
@@ -145,8 +146,8 @@ static uint64_t sent_to_gather(const float *in)
     return record_payload_join(record_payload_join(0, whole), 0);
 }
 
-/* Of a reduction of `all_n` by a world of two: the block of the other one, of
- * which the second may be shorter. */
+/* The hash of a reduction of `all_n` in a world of two: the block of the other
+ * rank, which may be shorter if that is the second. */
 static uint64_t sent_to_reduce(uint32_t me, uint64_t all_n, const float *in)
 {
     const uint64_t each = (all_n + 1) / 2;
@@ -162,7 +163,7 @@ static uint64_t sent_to_reduce(uint32_t me, uint64_t all_n, const float *in)
     return all;
 }
 
-/* Of the same three: shards lie behind each other, and what is +0 is worth
+/* The digest of the same three: shards lie behind each other, and +0 adds
  * nothing. */
 static uint64_t digest_of(uint32_t k, uint32_t nth, const float *in)
 {
@@ -177,7 +178,7 @@ static uint64_t digest_of(uint32_t k, uint32_t nth, const float *in)
                                    sizeof(*in));
 }
 
-/* A hash is of what others get, in however many turns they do. */
+/* A hash covers what others get, in however many turns they get it. */
 UNIT_TEST(what_is_sent_has_a_hash)
 {
     static struct record_carried t[4];
@@ -218,7 +219,7 @@ static int post(struct broker_area *own, uint32_t group, struct world_turn turn)
     return own->verdict;
 }
 
-/* All but the first differ from it in one thing. */
+/* All turns but the first differ from it in one thing. */
 static const struct world_turn turns[] = {
     {.header = {.kind = FSDP_ALL_GATHER, .dtype = FSDP_DTYPE_F32, .n = 4},
      .bytes = 16},
@@ -269,7 +270,7 @@ static int forges(void *context, struct world_rank *rank)
             return -100 - (int)i;
         }
     }
-    /* A first turn of two, and then another collective's. */
+    /* Posts the first turn of two, and then one of another collective. */
     half.header.n = MANY;
     half.bytes = WORLD_PLACE_BYTES;
     if (post(u.own, 1, half) != FSDP_OK ||
@@ -397,7 +398,7 @@ UNIT_TEST(ranks_have_their_own_area_alone)
 
 /* ---- A broker that dies, or hangs ---------------------------------------- */
 
-/* It is the first child of the ranks' parent. */
+/* The broker is the first child of the ranks' parent. */
 static pid_t find_broker(void)
 {
     char path[64];

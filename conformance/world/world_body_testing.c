@@ -47,7 +47,8 @@ static float value(uint32_t rank, uint64_t i)
     return scale[(i + (uint64_t)rank * 3) % 7] * (float)(1 + (h >> 7) % 97);
 }
 
-/* As comm.h defines it, by recursion. NOLINTNEXTLINE(misc-no-recursion) */
+/* The tree as comm.h defines it, by recursion.
+ * NOLINTNEXTLINE(misc-no-recursion) */
 static float tree(const struct scene *s, uint32_t a, uint32_t b, uint64_t i)
 {
     if (b - a == 1) {

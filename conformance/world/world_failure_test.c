@@ -32,7 +32,7 @@ enum {
 static const uint32_t kinds[] = {WORLD_LOCAL, WORLD_CARRIED, WORLD_THREADS};
 enum {
     N_KINDS = 3,
-    PROCESSES = 2, /* the first ones */
+    PROCESSES = 2, /* the first kinds */
 };
 
 static const char *const dims[] = {"replicate", "shard"};
@@ -40,7 +40,8 @@ static const uint32_t extents[] = {1, K};
 static const struct fsdp_mesh mesh = {
     .size = sizeof(mesh), .n_dims = 2, .name = dims, .extent = extents};
 
-/* Ranks that have met, of the world that runs: shared by all of its kinds. */
+/* How many ranks of the world that runs have met: shared by all kinds of
+ * world. */
 static _Atomic uint32_t *met;
 
 static void run_in(uint32_t kind, uint32_t timeout_ms,
@@ -55,9 +56,9 @@ static void run_in(uint32_t kind, uint32_t timeout_ms,
     assert_int_equal(errno, ECHILD);
 }
 
-/* All ranks meet once; then all but the culprit wait in a barrier. Who is out
- * first could end the world before others know that they have met, so the
- * culprit waits for them. */
+/* All ranks meet once; then all but the culprit wait in a barrier. A culprit
+ * that leaves first could end the world before others know that they have met,
+ * so it waits for them. */
 static int others_wait(void *context, struct world_rank *rank)
 {
     float x = 1;
@@ -141,7 +142,7 @@ UNIT_TEST(abort_ends_pending_calls)
     }
 }
 
-/* Gives a reduce-scatter blocks of which others may not read theirs. */
+/* Gives a reduce-scatter blocks that other ranks may not read. */
 static int cannot_be_read(void *context, struct world_rank *rank)
 {
     enum {
@@ -167,7 +168,7 @@ static int cannot_be_read(void *context, struct world_rank *rank)
     return status;
 }
 
-/* COMM where members read each other's memory; else the culprit dies of it. */
+/* COMM if members read each other's memory; else the culprit dies. */
 UNIT_TEST(what_cannot_be_read_is_a_failure)
 {
     struct world_result result[K];
@@ -312,8 +313,9 @@ UNIT_TEST(who_ignores_an_abort_is_ended)
     }
 }
 
-/* Long before the watchdog: whoever has returned will never come. The first
- * to find out fails, and that may abort the others before they do. */
+/* Found long before the watchdog would: a rank that has returned will never
+ * come. The first rank to find out fails, and that may abort the others before
+ * they do. */
 UNIT_TEST(leaving_early_is_a_mismatch)
 {
     for (uint32_t k = 0; k < N_KINDS; k++) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_fold_test.c - the folds against bits written by hand.
- *
- * At 1e8 a float32 has steps of 8 and at 2^24 of 2, so small summands are
- * lost or kept depending on whom they meet first: each order of the data
- * below has a sum of its own.
+ * world_fold_test.c - compares the folds with bits written by hand. At 1e8 a
+ * float32 has steps of 8 and at 2^24 of 2, so small summands are lost or kept
+ * depending on what they are added to first: each order of the data below has a
+ * sum of its own.
  */
 #include "world_fold.h"
 
@@ -168,9 +167,9 @@ UNIT_TEST(blocks_do_not_change_a_bit)
     }
 }
 
-/* Of 256, 1, 1 and -256 in bf16, whose steps at 256 are 2: where each addition
- * is rounded ones are lost next to 256; where all are float32, none. f16 has
- * steps of 1/4 there, and loses none either way. */
+/* Sums of 256, 1, 1 and -256 in bf16, whose steps at 256 are 2: if each
+ * addition is rounded, ones are lost next to 256; if all are float32, none is.
+ * f16 has steps of 1/4 there, and loses none either way. */
 UNIT_TEST(sums_of_halves_round_as_they_are_told)
 {
     static const struct {

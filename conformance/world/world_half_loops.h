@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * world_half_loops.h - the loops of world_half.h. Each file that includes them
- * compiles them with its own instructions. Blocks of eight may overlap: all of
- * a block is read before any of it is written.
+ * compiles them with its own instructions. Blocks of eight may lie anywhere:
+ * all of a block is read before any of it is written.
  */
 #ifndef FSDP_CTS_WORLD_HALF_LOOPS_H
 #define FSDP_CTS_WORLD_HALF_LOOPS_H

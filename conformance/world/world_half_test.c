@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_half_test.c - the loops over 16 bits against <fsdp/arith/>, element by
- * element: those of every processor and those for AVX2, NaNs included. Casts
- * take every 509th float32; with FSDP_EXHAUSTIVE=1 in the environment, all
- * 2^32.
+ * world_half_test.c - compares the loops over 16 bits with <fsdp/arith/>,
+ * element by element: those of any processor and those for AVX2, NaNs included.
+ * Casts take every 509th float32; with FSDP_EXHAUSTIVE=1 in the environment,
+ * all 2^32.
  */
 #include "world_half.h"
 
@@ -95,8 +95,8 @@ UNIT_TEST(float32_narrows)
     }
 }
 
-/* Each value with some, those next to it and its negative among them; where
- * one is NaN the sum is any NaN. */
+/* Adds to each value some others, those next to it and its negative among them;
+ * if one is NaN the sum is any NaN. */
 static void check_sums(const struct world_half *h, uint32_t dtype,
                        uint16_t distance, bool in_place)
 {

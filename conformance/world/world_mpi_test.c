@@ -81,7 +81,7 @@ static int disagrees(void *context, struct world_rank *rank)
     if (status != FSDP_ERR_MISMATCH) {
         return FSDP_ERR_INTERNAL;
     }
-    /* It broke nothing. */
+    /* The mismatch broke nothing. */
     return world_body_run(rank, FSDP_ALL_GATHER, 1, in, out);
 }
 
@@ -132,7 +132,7 @@ UNIT_TEST(the_others_learn_of_it)
         assert_int_equal(result.status, FSDP_ERR_ABORTED);
         assert_int_equal(result.in_collective, 1);
     } else if (result.status != FSDP_ERR_ABORTED) {
-        /* The first one to find out aborts the others. */
+        /* The first rank to find out aborts the others. */
         assert_int_equal(result.status,
                          leaves ? FSDP_ERR_MISMATCH : FSDP_ERR_TIMEOUT);
         assert_int_equal(result.end, leaves ? WORLD_RETURNED : WORLD_TIMED_OUT);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world_test.c - collectives between processes and between threads, and
- * what ranks are told that do not agree about one.
+ * world_test.c - collectives between processes and between threads, and the
+ * errors of ranks that do not agree about one.
  */
 #include "world_body_testing.h"
 #include "world_fold.h"
@@ -18,7 +18,7 @@
 enum {
     TIMEOUT_MS = 20000,
     N_KINDS = 3,
-    K = 4, /* of whom one disagrees */
+    K = 4, /* ranks, of which one disagrees */
     CULPRIT = 1
 };
 
@@ -167,7 +167,7 @@ static void fill_halves(uint32_t dtype, uint32_t rank, uint16_t *x)
     }
 }
 
-/* Of both kinds of reduction, against world_fold. */
+/* Compares both kinds of reduction with world_fold. */
 static int try_halves(struct world_rank *rank, struct fsdp_collective c,
                       uint16_t *const *x, uint16_t *got, uint16_t *want)
 {
@@ -230,7 +230,7 @@ UNIT_TEST(halves_are_reduced)
     expect_all_well(1, HALVES_RANKS, reduced_halves);
 }
 
-/* A caller who was built before sum_dtype; behind his struct lies garbage. */
+/* A caller that was built before sum_dtype; behind its struct lies garbage. */
 static int shorter_struct(void *context, struct world_rank *rank)
 {
     uint16_t one = 0x3f80;

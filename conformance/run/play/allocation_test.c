@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * allocation_test.c - every allocation of a case fails once: on each rank the
- * first, the second, ... until a run gets through without meeting the fault.
- * Whatever fails, the rank says so, the others are released, nothing is left
- * behind, and the next run gives the same bits.
+ * first, the second, ... until a run ends without meeting the fault. Whatever
+ * fails, the rank says so, the others are released, nothing is left behind, and
+ * the next run gives the same bits.
  */
 #include "run/play/fault_testing.h"
 #include "run/play/playing_testing.h"
@@ -18,7 +18,7 @@ enum {
 
 /* ---- A run ------------------------------------------------------------- */
 
-/* A case, and what its first run showed. */
+/* A case, and the record of its first run. */
 struct scene {
     struct playing p;
     struct fsdp_engine device_engine;
@@ -26,7 +26,7 @@ struct scene {
     struct record first;
 };
 
-/* A case of which a rank could not be written has no record. */
+/* Whether the case has a record: not if that of a rank could not be written. */
 static bool has_record(const struct scene *s)
 {
     for (uint32_t k = 0; k < s->p.c.ranks; k++) {
@@ -37,7 +37,7 @@ static bool has_record(const struct scene *s)
     return true;
 }
 
-/* Plays it, and reads what was recorded, as the judge would. */
+/* Plays the case, and reads its record as the judge would. */
 static void run(struct scene *s)
 {
     playing_play(&s->p);
@@ -99,7 +99,7 @@ static void assert_passed(const struct scene *s)
     }
 }
 
-/* No rank has what one of them has no memory for. */
+/* Whether all ranks are refused what one of them has no memory for. */
 static bool is_refused_to_all(const struct scene *s,
                               const struct world_result *end)
 {
@@ -107,10 +107,10 @@ static bool is_refused_to_all(const struct scene *s,
            strcmp(s->p.c.script, "send-fill") == 0;
 }
 
-/* Others may have done all of their work before the rank failed. */
+/* Other ranks may have done all of their work before this one failed. */
 static void assert_failed(const struct scene *s, uint32_t rank)
 {
-    bool shown = false; /* to who reads the records */
+    bool shown = false; /* to a reader of the records */
 
     assert_clean(s);
     for (uint32_t r = 0; r < s->p.c.ranks; r++) {
@@ -194,7 +194,7 @@ static void fail_all(const char *id, const struct fsdp_engine *engine)
     print_message("%s, %s: %llu device allocations and %llu of malloc failed\n",
                   engine->name, id, (unsigned long long)device,
                   (unsigned long long)memory);
-    /* A case that allocates less than a shard and a model does not run. */
+    /* A case that allocates less than a shard and a model was not run. */
     assert_true(device > 10 && memory > 10);
     close_scene(&s);
 }
@@ -214,7 +214,7 @@ UNIT_TEST(no_shard)
              fsdp_ref_engine());
 }
 
-/* Running ahead, everything that its streams and slots need is there. */
+/* The optimized engine runs ahead, with all that its streams and slots need. */
 UNIT_TEST(optimized)
 {
     fail_all("mlp.odd.natural.full-shard.k2.flat.layer.rank.ns.momentum.pf1."
@@ -227,8 +227,8 @@ UNIT_TEST(unsharded)
     fail_all(three_ranks, fsdp_unsharded_engine());
 }
 
-/* A model that has no values, or rank 0 alone has them or others, and its
- * filling. */
+/* Plays cases in which the model has no values, or rank 0 alone has them or has
+ * others, and fills them. */
 static void filled(const struct fsdp_engine *engine)
 {
     static const char *const id[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * baseline_scripts_test.c - the unsharded run follows what a script asks of
- * any engine: behind it, all weights are those of the sharded engines,
- * whatever was done between the passes.
+ * baseline_scripts_test.c - the unsharded run does all that a script asks of
+ * any engine: at its end all weights are those of the sharded engines, whatever
+ * was done between the passes.
  */
 #include "run/play/playing_testing.h"
 #include "testing/unit_testing.h"
@@ -30,7 +30,7 @@ static void note(void *context, const struct fsdp_piece *piece)
     memcpy(weights + start, piece->value, piece->n * sizeof(*weights));
 }
 
-/* What is left behind counts, of the last life. */
+/* Keeps the weights at the end of a life; those of the last one count. */
 static void destroy(struct fsdp_sharded *s)
 {
     if (s) {
@@ -63,8 +63,8 @@ static void play(const struct fsdp_engine *engine, const char *text)
     playing_close(&p);
 }
 
-/* What is played, and the same without the call that it is about: weights
- * depend on that. */
+/* A script, and the same without the call that it is about: the weights must
+ * depend on that call. */
 struct played {
     const char *text, *without;
 };
@@ -99,7 +99,8 @@ static struct played steps_twice_on_what_it_has = {
 static struct played looks_at_what_is_pending = {
     "pass 0.0 n; look; pass 0.1 s; " STEP,
     "pass 0.0 n; zero; pass 0.1 s; " STEP};
-/* Closed at the evaluation, it would be folded apart from the next pass. */
+/* If the evaluation closed the pending pass, it would be folded apart from the
+ * next one. */
 static struct played evaluates_what_is_pending = {
     "pass 0.0 n; sync on; eval 5.0; pass 0.1; " STEP,
     "pass 0.0 s; sync on; eval 5.0; pass 0.1; " STEP};

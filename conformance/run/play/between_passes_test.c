@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * between_passes_test.c - what calls between passes do that no case makes. A
- * step for which there is no gradient is no step: the products of AdamW's betas
- * are over the steps that a parameter took. Gradients outlive a step. Between
+ * between_passes_test.c - effects of calls between passes that no case makes. A
+ * step without a gradient is no step: the products of AdamW's betas are over
+ * the steps that a parameter took. Gradients outlive a step. Between
  * unshard_all and reshard_all parameters are read, and nothing else is done.
  */
 #include "run/play/playing_testing.h"
@@ -71,13 +71,13 @@ struct shown {
     float loss[STEPS];
 };
 
-/* With these functions in the place of the engine's own, where not NULL. */
+/* Functions in the place of the engine's own, if not NULL. */
 struct changed {
     int (*zero_grad)(struct fsdp_sharded *s);
     int (*step)(struct fsdp_sharded *s, struct fsdp_step *step);
 };
 
-/* The losses of an engine that is changed like that. */
+/* The losses of an engine with these functions. */
 static struct shown train(const struct fsdp_engine *engine,
                           struct changed changed)
 {

@@ -129,7 +129,7 @@ int checkpoint_files_equal(const char *a, const char *b)
     return status;
 }
 
-/* All of a file, which is the caller's. */
+/* Reads all of a file; the caller frees it. */
 static int read_all(const char *path, uint64_t bytes, char **out)
 {
     FILE *f = fopen(path, "rbe");
@@ -199,8 +199,8 @@ static uint32_t depth_of(const char *path)
     return depth;
 }
 
-/* The largest file of the folder, or, `beside` it, of a folder: the first of
- * those that are as large. */
+/* The first of the largest files in the folder, or, with `beside`, in the
+ * folder of that file. */
 static uint32_t largest_of(const struct listing *l, const char *beside)
 {
     uint32_t largest = l->n;
@@ -214,8 +214,9 @@ static uint32_t largest_of(const struct listing *l, const char *beside)
     return largest;
 }
 
-/* A folder may have more than one checkpoint, in folders side by side: an
- * earlier one would be as good. */
+/* Whether a file is to be damaged: the largest in each folder, since a folder
+ * may have several checkpoints side by side, and an earlier one would be as
+ * good. */
 static bool is_damaged(const struct listing *l, uint32_t i)
 {
     const char *largest = l->path[largest_of(l, NULL)];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * failed_run_test.c - a save or a load that fails ends the run, and so does a
- * script that goes beyond its case; and the record is still one: what it says
- * of the memory until then agrees with itself, so that the failure is judged
- * and not the record refused.
+ * script that goes beyond its case. The record can still be read, and what it
+ * says of the memory until then agrees with itself, so that the failure is
+ * judged and the record not refused.
  */
 #include "run/play/playing_testing.h"
 #include "testing/unit_testing.h"
@@ -30,7 +30,7 @@ static int save_not_at_all(struct fsdp_sharded *s, const struct fsdp_save *save)
     return FSDP_ERR_IO;
 }
 
-/* How a run ended that was recorded. */
+/* The end of a run, as it was recorded. */
 struct outcome {
     int32_t status;       /* of rank 0 */
     struct fsdp_error is; /* as rank 0's record says it */
@@ -38,7 +38,8 @@ struct outcome {
     uint32_t n_losses;
 };
 
-/* Plays it; the record must be readable, whatever it ended with. */
+/* Plays the case; the record must be readable, whatever the end of the run
+ * was. */
 static struct outcome play(const char *id, const char *script,
                            const struct fsdp_engine *engine)
 {
@@ -60,7 +61,7 @@ static struct outcome play(const char *id, const char *script,
 static const char resumes[] =
     "mlp.odd.natural.full-shard.k2.flat.pair.rank.s.adamw.resume-local.rec4";
 
-/* Whoever comes first: the other one was told. */
+/* Either rank may fail first; the other one is then told. */
 static void assert_fails(const struct fsdp_engine *engine, int failure,
                          uint64_t peak)
 {
@@ -89,7 +90,7 @@ UNIT_TEST(test_checkpoints)
 #define SCRIPT(steps, pass) \
     "script 1\n--\nrepeat " steps " {\n" pass "step lr 0.1\nzero\n}\n"
 
-/* Of four steps, one microbatch each. */
+/* The case has four steps of one microbatch. */
 UNIT_TEST(test_scripts)
 {
     static const char id[] =

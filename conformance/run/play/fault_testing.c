@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fault_testing.c - what stands between ranks and their allocations: malloc and
- * its family (--wrap), pthread_create, and the alloc of a device.
+ * fault_testing.c - stands between ranks and their allocations: malloc and its
+ * family (--wrap), pthread_create, and the alloc of a device.
  */
 #include "run/play/fault_testing.h"
 
@@ -20,7 +20,7 @@ static struct {
     uint64_t nth;
 } fault;
 
-/* Of the rank at fault, by all of its threads. */
+/* Allocations of the rank at fault, by all of its threads. */
 static _Atomic uint64_t n_asked;
 static atomic_bool has_failed;
 

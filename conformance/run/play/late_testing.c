@@ -40,7 +40,7 @@ struct fsdp_stream {
     const char *name;
     struct item *item;
     uint64_t given, done, room;
-    bool busy; /* is being run: further down on the call stack */
+    bool busy; /* its work is being done, further down on the call stack */
 };
 
 static _Thread_local struct {
@@ -102,7 +102,8 @@ static void run_eager(void)
     }
 }
 
-/* As deep as streams wait for each other. NOLINTNEXTLINE(misc-no-recursion) */
+/* Recurses as deep as streams wait for each other.
+ * NOLINTNEXTLINE(misc-no-recursion) */
 static void run_to(struct fsdp_stream *s, uint64_t upto)
 {
     while (s->done < upto) {
@@ -198,7 +199,8 @@ static int stream_open(void *self, const char *name, struct fsdp_stream **out)
     return FSDP_OK;
 }
 
-/* Waits for it may still be in other queues: it is freed at the end. */
+/* Waits for this stream may still be in other queues: it is freed at the
+ * end. */
 static void stream_close(void *self, struct fsdp_stream *s)
 {
     (void)self;
@@ -207,7 +209,7 @@ static void stream_close(void *self, struct fsdp_stream *s)
     }
 }
 
-/* Counts from 1, as no ticket is 0. */
+/* Tickets count from 1, as none may be 0. */
 static int device_mark(void *self, struct fsdp_stream *stream, uint64_t *out)
 {
     (void)self;

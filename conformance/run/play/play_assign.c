@@ -62,7 +62,7 @@ static int assign(struct driver *x, uint32_t p, uint64_t first, uint64_t n,
                   const float *host)
 {
     return x->engine.assign ? x->engine.assign(x->sharded, p, first, n, host)
-                            : FSDP_ERR_INVALID; /* it claims it */
+                            : FSDP_ERR_INVALID; /* the engine claims it */
 }
 
 /* Gives the values in slices, the last one first; a parameter without elements

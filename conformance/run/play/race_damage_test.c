@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * race_damage_test.c - what a missing wait does: each wait of the streaming
+ * race_damage_test.c - the damage of a missing wait: each wait of the streaming
  * engine is forgotten on streams that are as late as they may be, but for the
- * one that should have waited. Losses, or what pieces show, are then not those
- * of the same streams with all waits; so what the detector calls a race is
- * one. With all waits the results are those of the reference in bits, in
+ * one that should have waited. Losses, or what pieces show, then differ from
+ * those of the same streams with all waits; so what the detector calls a race
+ * is one. With all waits the results are those of the reference in bits, in
  * whatever order streams get on.
  *
- * The communicator under this test does what a queue gives it, when it does:
- * the order of calls, which holds on the host's, would hide the edge between
- * two collectives.
+ * The communicator under this test does what a queue gives it, when the queue
+ * does: the order of calls, which holds on the host's, would hide the edge
+ * between two collectives.
  */
 #include "run/play/late_testing.h"
 #include "run/play/playing_testing.h"
@@ -58,7 +58,7 @@ static int bare_pieces(struct fsdp_sharded *s,
 struct shown {
     uint32_t n;
     float x[MAX_FLOATS];
-    uint64_t races; /* that were found on the way */
+    uint64_t races; /* races that were found in the run */
 };
 
 static void add(struct shown *s, const float *x, uint64_t n)
@@ -117,9 +117,8 @@ static bool same(const struct shown *a, const struct shown *b)
 
 /* ---- Cases ------------------------------------------------------------- */
 
-/* Units divide by every world here: no padding that the recorder would wait
- * for. REC says of how many steps more than losses is recorded, if not of two.
- */
+/* Units divide by every world here, so there is no padding that the recorder
+ * would wait for. REC says how many steps are recorded in full, if not two. */
 #define SEED(WORLD, SYNC, AHEAD, REC)                                    \
     "mlp.seed.natural." WORLD ".flat.layer.rank." SYNC ".momentum" AHEAD \
     ".steps3" REC
@@ -226,9 +225,9 @@ UNIT_TEST(a_forgotten_wait_shows)
     }
 }
 
-/* An all-reduce that comes too early comes in time for the step before, as
- * the gradient of a step lies where the last one lay: only pieces, which the
- * host reads in between, show it. */
+/* An all-reduce that comes too early still sees the gradient of the step
+ * before, at the same place: only pieces, which the host reads in between, show
+ * it. */
 UNIT_TEST(an_early_all_reduce_shows)
 {
     static const struct edge e = {
@@ -239,7 +238,8 @@ UNIT_TEST(an_early_all_reduce_shows)
     damages(&e);
 }
 
-/* Device to host: what pieces shows is older than it should be. */
+/* Without the sync from device to host, pieces shows values that are too
+ * old. */
 UNIT_TEST(a_forgotten_sync_shows)
 {
     static const struct edge e = {"pieces",

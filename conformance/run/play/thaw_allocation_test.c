@@ -16,13 +16,13 @@ enum {
 };
 
 static const struct fsdp_engine *real;
-static uint32_t kind;          /* of what fails */
+static uint32_t kind;          /* of the allocations that fail */
 static uint32_t in_calls, met; /* faults: in one of the calls, in all */
 static _Thread_local const struct fsdp_env *given;
 
-/* The call of a run after which memory is the recorder's, not the engine's: it
- * fails no more from that allocation on. Such a run is spoilt, and another one
- * is made. */
+/* For each call, the allocation from which on memory is the recorder's, not the
+ * engine's, and does not fail any more. A run in which that failed is spoilt,
+ * and another one is made. */
 static uint64_t limit[MOST_CALLS];
 static uint32_t n_calls;
 static bool spoilt;
@@ -37,7 +37,7 @@ static int shard_noting(const struct fsdp_env *env,
     return real->shard(env, model, units, options, out);
 }
 
-/* Allocation nth of a call fails. */
+/* Has allocation nth of a call fail. */
 static void fail_at(uint64_t nth)
 {
     if (n_calls < MOST_CALLS && (limit[n_calls] == 0 || nth < limit[n_calls])) {
@@ -45,7 +45,7 @@ static void fail_at(uint64_t nth)
     }
 }
 
-/* Whether the call is to be made again: the engine met a fault. */
+/* Whether the call is to be made again, because the engine met a fault. */
 static bool again(int *status, uint64_t nth)
 {
     const bool happened = fault_happened();
@@ -64,7 +64,7 @@ static bool again(int *status, uint64_t nth)
     return false;
 }
 
-/* Rank 0 alone: both calls are local. */
+/* Faults are on rank 0 alone: both calls are local. */
 static int thaw_with_faults(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
     uint64_t nth = 0;
@@ -145,7 +145,8 @@ static struct shown play(const struct fsdp_engine *engine, const char *id,
 
 UNIT_TEST(without_memory_nothing_changes)
 {
-    /* Flat and by rows, of states of two kinds; one that runs ahead. */
+    /* Cases with both layouts and with optimizer states of two kinds; in one
+     * the engine runs ahead. */
     static const char *const id[] = {
         "mlp.odd.natural.full-shard.k3.flat.layer.rank.s.adamw.thaw."
         "frozen-alternate",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace_test.c - traces of two ranks, of the reference and of the streaming
+ * trace_test.c - traces of two ranks, by the reference and by the streaming
  * engine: they are JSON, have an event for each collective of the record, and
- * on no stream does one event begin before the one before it has ended.
+ * on no stream does an event begin before the one before it has ended.
  */
 #include "run/play/playing_testing.h"
 #include "run/witness/trace.h"
@@ -18,7 +18,7 @@ enum {
     RANKS = 2,
     MAX_BYTES = 1 << 22,
     MAX_TRACKS = 8,
-    NO_STREAMS = 1000 /* tracks from here on are none */
+    NO_STREAMS = 1000 /* tracks from here on are no streams */
 };
 
 static void run(struct playing *p, const struct fsdp_engine *engine, bool trace)
@@ -71,7 +71,8 @@ static double number(const json_t *object, const char *key)
     return json_number_value(x);
 }
 
-/* One behind the other on each track; times are rounded to a nanosecond. */
+/* Checks that events follow each other on each track; times are rounded to a
+ * nanosecond. */
 static void assert_in_order(const json_t *root)
 {
     double end[MAX_TRACKS] = {0};
@@ -131,7 +132,7 @@ static bool has_track(const json_t *root, const char *name)
     return false;
 }
 
-/* The k-th collective of a kind has what the record says of it. */
+/* Checks that the k-th collective of a kind has the values of the record. */
 static void assert_arguments(const json_t *root)
 {
     size_t i;
@@ -150,7 +151,7 @@ static void assert_arguments(const json_t *root)
     }
 }
 
-/* The most that a counter comes to. */
+/* The greatest value of a counter. */
 static double counter(const json_t *root, const char *what)
 {
     double most = -1.0;
@@ -169,7 +170,8 @@ static double counter(const json_t *root, const char *what)
     return most;
 }
 
-/* Counters come to what the record has as peaks, and not beyond the bound. */
+/* Checks that counters reach the peaks of the record, and do not exceed the
+ * bound. */
 static void assert_counters(const json_t *root, const struct record_memory *m)
 {
     for (uint32_t k = 0; k < FSDP_N_KINDS; k++) {
@@ -196,7 +198,7 @@ static uint64_t count_slices(const json_t *root, double low, const char *name)
     return n;
 }
 
-/* An event of this track begins where an arrow does. */
+/* Whether an event of the arrow's track begins where the arrow does. */
 static bool is_event(const json_t *root, const json_t *arrow)
 {
     size_t i;
@@ -215,7 +217,8 @@ static bool is_event(const json_t *root, const json_t *arrow)
     return false;
 }
 
-/* Each arrow begins and ends at an event, on two tracks; how many there are. */
+/* Checks that each arrow begins and ends at an event, on two tracks; returns
+ * how many there are. */
 static uint64_t assert_arrows(const json_t *root)
 {
     const json_t *from = NULL;
@@ -268,7 +271,7 @@ static void check(const struct fsdp_engine *engine, const char *track,
         assert_int_equal(count_slices(root, NO_STREAMS, "step 2"), 1);
         assert_int_equal(count_slices(root, NO_STREAMS, "backward"), 6);
         assert_int_equal(count_slices(root, NO_STREAMS, "layers.3"), 12);
-        /* A window for each all-gather. */
+        /* There is a window for each all-gather. */
         assert_true(has_track(root, "expected window of unit 3"));
         assert_int_equal(count_slices(root, NO_STREAMS, "whole"), 48);
         json_decref(root);
@@ -287,7 +290,7 @@ UNIT_TEST(the_streaming_engine)
     check(fsdp_impl_engine(), "reduce-scatter", true);
 }
 
-/* Times on a device that takes none are those of the calls. */
+/* On a device that takes no times they are those of the calls. */
 static struct fsdp_device blind;
 
 static int open_blind(struct fsdp_env *env)
