@@ -15,8 +15,10 @@ struct supervise_job {
     const struct run_case *cases;
     uint32_t n_cases;
     const char *records;  /* folder; exists */
-    const char *sealed;   /* the folder that no worker can change */
-    struct seals *seals;  /* gets a seal of each case that has ended */
+    const char *sealed;   /* the folder that no worker can change; NULL:
+                             records */
+    struct seals *seals;  /* gets a seal of each case that has ended; NULL: not
+                             wanted */
     const char *engine;   /* name or path */
     const char *mutant;   /* NULL: none */
     const char *text;     /* NULL: the built-in one */

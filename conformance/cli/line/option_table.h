@@ -56,7 +56,7 @@ void options_words(const char *text, int indent);
 
 /* Functions for `take`. They set a bool to true; read a text; a number in the
  * row's bounds, of 32 and of 64 bits; a name, as its number, or, if the row has
- * `most`, as that. */
+ * `most`, a number in its bounds as well. */
 int option_flag(const struct option_row *row, char *value, void *options);
 int option_text(const struct option_row *row, char *value, void *options);
 int option_number(const struct option_row *row, char *value, void *options);

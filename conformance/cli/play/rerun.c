@@ -40,7 +40,7 @@ enum {
 struct values {
     const char *of[N_OPTIONS]; /* NULL: was not given */
     char script[RERUN_BYTES], seed[16], timeout[16], sample[16];
-    char path[N_OPTIONS][4096]; /* room for absolute paths */
+    char path[N_OPTIONS][4096]; /* the absolute paths that `of` points to */
 };
 
 /* Appends ` --OPTION VALUE`; the value as a shell takes it for one word. */

@@ -130,8 +130,8 @@ struct driver {
     uint32_t rank;             /* the rank in the record, whatever env says */
     struct script_walk walk;   /* stands behind the action that is being
                                   played */
-    uint32_t last;             /* enum script_verb: the action that the next
-                                  look shows */
+    uint32_t last;             /* enum script_verb: the action whose effect the
+                                  next look shows */
     bool living, ended;        /* a life has begun; its end has been noted */
     bool stepping, stepped;    /* a step has begun; its optimizer step has been
                                   made */

@@ -39,7 +39,7 @@ static int offer_step(struct driver *x, const char *name,
 /* Shards, asks for the answer, destroys. */
 static int shard(struct driver *x, const char *name, struct offer *o)
 {
-    /* An engine that does not set it destroys this. */
+    /* If the engine does not set it, destroy is given this. */
     struct fsdp_sharded *sharded = (struct fsdp_sharded *)(void *)x;
     const struct fsdp_error *e = x->env.error;
     int status;

@@ -255,7 +255,8 @@ static void is_any_of(struct program *p, const uint32_t *k, size_t n)
     }
 }
 
-/* The call's number is loaded; if it is this one, that is lost. */
+/* Adds one call to the filter. The number of the call that is made is loaded
+ * before, and is still loaded afterwards if it is another one. */
 static void add_call(struct program *p, const struct call *call, uint32_t with)
 {
     const uint32_t self = (uint32_t)getpid();

@@ -23,7 +23,7 @@ enum {
 struct stack_frame {
     uint64_t address;
     char module[256]; /* path; "": the address is in no file */
-    uint64_t offset;  /* offset in the file */
+    uint64_t offset;  /* its address as the file itself counts */
     /* "reduce (engine.c:120), in step (engine.c:300)": inlined */
     char name[STACK_NAME_BYTES];
 };

@@ -255,8 +255,8 @@ static void note_refusals(struct worker_ranks *w, const struct rank_body *b)
     }
 }
 
-/* As world_run; isolated ranks share no memory. If the broker is lost there is
- * no record. */
+/* As world_run; isolated ranks share no memory. If the broker is lost, what
+ * ranks leave is no record. */
 static int run_ranks(struct worker_ranks *w, uint32_t kind,
                      const struct fsdp_mesh *mesh, struct rank_body *b,
                      struct world_result *ends, struct fsdp_error *error)
