@@ -81,7 +81,7 @@ static void send_all(long number)
     }
 }
 
-/* Prints whether its worker is in a namespace, where it is process 1. */
+/* Prints the number of its worker: in a namespace that is process 1. */
 static void tell_parent(long with)
 {
     (void)with;
