@@ -151,8 +151,8 @@ struct record_table {
     bool tuple;  /* it is written as an array of its fields, without keys */
     /* Stands before the key in refusals; NULL: they name only the object. */
     const char *prefix;
-    const char
-        *line; /* what stands before each field; NULL: all are on one line */
+    /* what stands before each field; NULL: all are on one line */
+    const char *line;
     /* Checks what no row can say, after all fields were read; j->at is where
      * the object stands. NULL: there is no such check. */
     bool (*check)(struct record_json *j, void *base);
