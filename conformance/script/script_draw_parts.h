@@ -35,8 +35,8 @@ struct drawer {
     uint32_t theme, wanted;    /* how many actions the script is to have */
     uint32_t units;            /* how far an engine may run ahead */
     uint32_t step, microbatch; /* of the batch that comes next */
-    uint32_t next[DRAW_MOST_NEXT],
-        n_next;       /* the verbs to be tried next, if they are legal */
+    /* the verbs to be tried next, if they are legal */
+    uint32_t next[DRAW_MOST_NEXT], n_next;
     bool loud;        /* an edit made gradients infinite, NaN or huge */
     bool many;        /* many steps have been drawn */
     bool controls;    /* some actions set knobs of units */
