@@ -180,9 +180,8 @@ struct requirement {
         bool (*holds)(const struct expect *e, const struct record *r,
                       const struct compare_part *part, struct finding *f);
     } look;
-    struct { /* Asked of each collective of which the record knows what was
-                sent. */
-        /* Of each collective of which it is known what was sent. */
+    struct { /* check_carried */
+        /* Asked of each collective of which the record knows what was sent. */
         bool (*holds)(const struct carried *x, void *context,
                       struct finding *f);
         /* To spoil a record, what was sent in the first collective for which

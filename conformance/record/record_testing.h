@@ -274,7 +274,7 @@ static inline void write_record(const char *folder, const struct record *r)
 static inline void assert_same_ranks(const struct record_rank *a,
                                      const struct record_rank *b)
 {
-    /* Clears everything in a record but its pointers. */
+    /* All that is no pointer: pointers are cleared in these copies. */
     struct record_rank x = *a;
     struct record_rank y = *b;
 

@@ -146,7 +146,7 @@ float script_value(uint32_t number, uint32_t p, uint64_t i);
 
 /* The world of the life that begins. */
 struct script_world {
-    uint32_t ranks; /* 0: ranks, replicas and strategy stay as they were */
+    uint32_t ranks; /* 0: all stays as it was */
     uint32_t replicas, strategy;
     uint32_t wrap; /* CASE_N_WRAPS: it stays as it was */
 };

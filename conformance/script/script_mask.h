@@ -24,21 +24,21 @@ enum {
 /* Choices of the header that a mask makes plain; bits. Each comment says what
  * stands in place of the choice. */
 enum script_plain {
-    SCRIPT_PLAIN_GROUPS = 1u << 0,        /* one */
-    SCRIPT_PLAIN_AHEAD = 1u << 1,         /* no running ahead */
-    SCRIPT_PLAIN_OPTIMIZER = 1u << 2,     /* sgd */
-    SCRIPT_PLAIN_NUMBERS = 1u << 3,       /* those of case_options */
-    SCRIPT_PLAIN_MODEL = 1u << 4,         /* mlp.seed */
-    SCRIPT_PLAIN_RANKS_1 = 1u << 5,       /* at most 1 rank, not hybrid */
-    SCRIPT_PLAIN_RANKS_2 = 1u << 6,       /* at most 2 ranks, not hybrid */
-    SCRIPT_PLAIN_RANKS_4 = 1u << 7,       /* at most 4 ranks, not hybrid */
-    SCRIPT_PLAIN_STRATEGY = 1u << 8,      /* full-shard */
-    SCRIPT_PLAIN_FOLD = 1u << 9,          /* rank */
-    SCRIPT_PLAIN_LAYOUT = 1u << 10,       /* flat */
-    SCRIPT_PLAIN_WRAP = 1u << 11,         /* layer; graphs keep theirs */
-    SCRIPT_PLAIN_KEEP_ROOT = 1u << 12,    /* keep-root is off */
-    SCRIPT_PLAIN_DIVIDE = 1u << 13,       /* by the world */
-    SCRIPT_PLAIN_REDUCED = 1u << 14,      /* every pass is reduced */
+    SCRIPT_PLAIN_GROUPS = 1u << 0,     /* one */
+    SCRIPT_PLAIN_AHEAD = 1u << 1,      /* no running ahead */
+    SCRIPT_PLAIN_OPTIMIZER = 1u << 2,  /* sgd */
+    SCRIPT_PLAIN_NUMBERS = 1u << 3,    /* those of case_options */
+    SCRIPT_PLAIN_MODEL = 1u << 4,      /* mlp.seed */
+    SCRIPT_PLAIN_RANKS_1 = 1u << 5,    /* at most 1 rank */
+    SCRIPT_PLAIN_RANKS_2 = 1u << 6,    /* at most 2 ranks */
+    SCRIPT_PLAIN_RANKS_4 = 1u << 7,    /* at most 4 ranks; hybrid if they fit */
+    SCRIPT_PLAIN_STRATEGY = 1u << 8,   /* full-shard */
+    SCRIPT_PLAIN_FOLD = 1u << 9,       /* rank */
+    SCRIPT_PLAIN_LAYOUT = 1u << 10,    /* flat */
+    SCRIPT_PLAIN_WRAP = 1u << 11,      /* layer; graphs keep theirs */
+    SCRIPT_PLAIN_KEEP_ROOT = 1u << 12, /* keep-root is off */
+    SCRIPT_PLAIN_DIVIDE = 1u << 13,    /* by the world */
+    SCRIPT_PLAIN_REDUCED = 1u << 14,   /* every pass is reduced */
     SCRIPT_PLAIN_MICROBATCHES = 1u << 15, /* one; batches are S.0 */
     SCRIPT_PLAIN_SEED = 1u << 16,         /* 1; graphs keep theirs */
     SCRIPT_PLAIN_PRECISION = 1u << 17,    /* all is float32 */

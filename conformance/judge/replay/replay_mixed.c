@@ -11,8 +11,8 @@
 
 enum scaling {
     SCALED_ON_WIRE = 0, /* as it should be: rounded to the wire's dtype */
-    SCALED_FIRST,       /* before the ranks meet */
-    SCALED_WIDE,        /* before ranks are added up */
+    SCALED_FIRST,       /* before ranks are added up */
+    SCALED_WIDE,        /* behind the wire, in float32 */
 };
 
 struct roundings {
