@@ -3,11 +3,11 @@
  * judge.c - judges all cases of a run, one after the other, so that no more
  * than one case's records have to be in memory.
  *
- * And the checker proves itself. A requirement that held is shown a copy of the
- * same record with the least damage that it must notice; a check that still
- * holds, or fails without saying why, is worth nothing on this record. Whether
- * the requirement holds there is then open. All others are judged as ever: no
- * record ends the judge.
+ * Here the checker also proves itself. A requirement that held is shown a copy
+ * of the same record with the least damage that it must notice. If the check
+ * still holds, or fails without saying why, it is worth nothing on this record,
+ * and whether the requirement holds there is open. All other items are judged
+ * as before: no record ends the judge.
  */
 #include "judge/judge_internal.h"
 #include "record/record.h"
@@ -20,8 +20,8 @@
 
 /* ---- A proof ------------------------------------------------------------- */
 
-/* What passed is open; why is said there, and of the first also in the run's
- * reason. */
+/* The check that passed proves nothing: the item is INCOMPLETE and says why. So
+ * does the run's reason, for the first of these items. */
 static int abandon(struct judge *j, const struct judge_view *v, uint32_t q,
                    const char *what, struct judge_item *item)
 {
@@ -63,7 +63,7 @@ static int prove(struct judge *j, const struct judge_view *v, uint32_t q,
             status = record_spill_settle(v->record, &copy);
         }
         if (status != FSDP_OK) {
-            /* nothing can be told of it */
+            /* without memory nothing can be said of the check */
         } else if (requirement_holds(requirement, &v->expect, &copy, &f)) {
             status = abandon(j, v, q, "does not notice a spoiled record", item);
         } else if (!says_something(&f)) {
@@ -111,7 +111,7 @@ const char *judge_verdict_name(uint32_t verdict)
     return verdict <= JUDGE_UNDECIDED ? names[verdict] : NULL;
 }
 
-/* Of this thread alone: others judge other engines. */
+/* Only of this thread: other threads judge other engines. */
 double judge_seconds(const struct judge *j)
 {
     struct timespec t = {0};
@@ -158,7 +158,7 @@ static int set_claims(struct judge_result *out, uint32_t n,
     return FSDP_OK;
 }
 
-/* Who is judged: the engine of the first record that there is. */
+/* Finds out which engine is judged: that of the first record that is found. */
 static int identify(struct judge *j)
 {
     const struct judge_input *in = j->in;
@@ -211,8 +211,9 @@ static void mark_reported(struct judge *j)
     }
 }
 
-/* What is reported, and what it may be blocked by: from the last in the order
- * to the first, a requirement is known to be asked before its needs are. */
+/* Marks the requirements that are reported and all that may block them. The
+ * loop runs backwards, so that a requirement is marked before its needs are
+ * looked at. */
 static void mark_asked(struct judge *j)
 {
     const struct requirement_needs *needs = &j->out->needs;

@@ -19,12 +19,12 @@ enum judge_outcome {
     JUDGE_PASS = 0,
     JUDGE_FAIL = 1,
     JUDGE_ERROR = 2,   /* a rank crashed or left */
-    JUDGE_TIMEOUT = 3, /* made no progress */
-    JUDGE_BLOCKED = 4, /* what it needs failed */
-    JUDGE_SKIP = 5,    /* the suite itself lacks something; the case says */
+    JUDGE_TIMEOUT = 3, /* a rank made no progress */
+    JUDGE_BLOCKED = 4, /* a requirement that it needs failed */
+    JUDGE_SKIP = 5,    /* the suite itself lacks something: judge_case.reason */
     JUDGE_NOT_CLAIMED = 6,
     JUDGE_NOT_APPLICABLE = 7,
-    JUDGE_INCOMPLETE = 8, /* no record, or not enough to tell */
+    JUDGE_INCOMPLETE = 8, /* there is no record, or not enough in it to tell */
     JUDGE_N_OUTCOMES = 9,
 };
 const char *judge_outcome_name(uint32_t outcome); /* "not-claimed" */
@@ -37,7 +37,7 @@ enum judge_verdict {
 };
 const char *judge_verdict_name(uint32_t verdict);
 
-/* A case's model and units, from whoever knows workloads. */
+/* A case's model and units; struct judge_input says who makes them. */
 struct judge_model {
     const struct fsdp_model *model;
     const struct fsdp_units *units;
@@ -45,43 +45,50 @@ struct judge_model {
     void *own;
 };
 
-/* What came of scripts that were drawn beside the cases of a whole run. */
+/* What came of the scripts that were drawn and played beside the cases of a
+ * whole run. */
 enum {
     JUDGE_SCRIPT_ID_BYTES = 160
 };
 struct judge_drawn {
-    bool wanted;        /* there were to be some; else all is 0 */
-    bool incomplete;    /* one has no verdict */
-    uint32_t generator; /* and the seed of the first */
+    bool wanted;     /* scripts were to be drawn; if not, all else is 0 */
+    bool incomplete; /* some script has no verdict */
+    /* by which scripts were drawn; seed: of the first one */
+    uint32_t generator;
     uint32_t seed;
-    uint32_t played, failed; /* 0 played: the engine does not claim scripts */
-    char first[JUDGE_SCRIPT_ID_BYTES]; /* the first that fails, made smaller */
+    /* played is 0 if the engine does not claim scripts */
+    uint32_t played, failed;
+    char first[JUDGE_SCRIPT_ID_BYTES]; /* the first script that fails, made
+                                          smaller */
 };
 
 struct judge_input {
     const struct requirement *const *requirements; /* NULL-ended, checked */
-    /* Requirements to report, NULL-ended; NULL: all. What they need is judged
-     * along with them. */
+    /* Ids of the requirements to report, NULL-ended; NULL: all. The
+     * requirements that these need are judged, too. */
     const char *const *only;
-    const struct run_case *cases; /* what should have been run */
+    const struct run_case *cases; /* the cases that should have been run */
     uint32_t n_cases;
     uint32_t n_manifest; /* cases of the whole suite */
-    bool foreign;        /* these cases are others, however many they are */
+    bool foreign; /* the cases are not those of the manifest, whatever their
+                     number */
     const char *manifest_sha256;
-    const struct judge_drawn *drawn; /* NULL: none were to be */
-    /* NULL-ended; NULL: those of the first record that is found. */
+    const struct judge_drawn *drawn; /* NULL: no scripts were to be drawn */
+    /* The engine's claims, NULL-ended; NULL: those of the first record that is
+     * found. */
     const char *const *claims;
 
-    /* INVALID: there is no such model; says why. */
+    /* Makes the model of a case. INVALID: there is no such model; error says
+     * why. */
     int (*describe)(void *context, const struct run_case *c,
                     struct judge_model *out, struct fsdp_error *error);
     void (*undescribe)(void *context, struct judge_model *model);
     void *model_context;
 
-    /* The record of a case by its id, the unsharded run by its key. NULL:
-     * there is none, or it is malformed (then *error says how). They stay
-     * valid until `next`, which says that the judge is done with all it was
-     * given so far; `next` may be NULL. */
+    /* The record of a case by its id; the unsharded run by its key. NULL: there
+     * is none, or it is malformed, and then *error says how. Both stay valid
+     * until the judge calls `next`: it is done with all that it was given so
+     * far. `next` may be NULL. */
     const struct record *(*record)(void *context, const char *id,
                                    struct fsdp_error *error);
     const struct record *(*baseline)(void *context, const char *key,
@@ -89,30 +96,32 @@ struct judge_input {
     void (*next)(void *context);
     void *record_context;
 
-    /* A case has been judged, and whether anything failed in it. NULL: nobody
-     * asks. */
+    /* Called when a case has been judged; failed: something in it failed. May
+     * be NULL. */
     void (*judged)(void *context, bool failed);
     void *judged_context;
 
     /* Why the run, or the judging of it, was stopped before its end:
-     * "interrupted"; NULL: it was not. It is asked again and again. The
-     * function may be NULL. */
+     * "interrupted"; NULL: it was not. It is asked again and again. May be
+     * NULL. */
     const char *(*stopped)(void *context);
     void *stopped_context;
-    /* And somebody waits: of cases that were not run no model is made, so that
-     * all of their requirements are open, whether they apply or not. */
+    /* Somebody waits for the result of a stopped run: no models are made of
+     * cases that were not run, so that all requirements are open there, even
+     * those that do not apply. */
     bool hurried;
 
-    bool timed; /* what a result says of seconds is asked for; else it is 0 */
-    /* A result of the same requirements, of which needs, order and place are
-     * copied: for who judges in great numbers. NULL: they are found. */
+    bool timed; /* measures the seconds of the result, which else are 0 */
+    /* A result of the same requirements, from which needs, order and place are
+     * copied, to save time where many runs are judged. NULL: they are found. */
     const struct judge_result *like;
 };
 
-/* What went wrong, with the names that the model gives it. */
+/* What a requirement found, with the names that the model gives to the
+ * place. */
 struct judge_detail {
     struct finding finding;
-    char unit[64]; /* its first module; "(root)" */
+    char unit[64]; /* name of the unit's first module; "(root)" */
     char parameter[64];
 };
 
@@ -128,9 +137,9 @@ enum {
 };
 
 /*
- * What was measured of a case exactly: the same at every run of the same
- * program, so that any change is a change of the program. Each is that of the
- * rank that has most, over its whole run.
+ * Exact measures of a case: they are the same at every run of the same program,
+ * so that a change of a figure is a change of the program. Each is the figure
+ * of the rank that has most, over its whole run.
  */
 enum judge_figure {
     JUDGE_PEAK = 0, /* + kind: FSDP_N_KINDS of them */
@@ -146,38 +155,40 @@ enum judge_figure {
 const char *judge_figure_name(uint32_t figure); /* "peak.param-full" */
 
 struct judge_moment {
-    uint32_t point, unit; /* unit: JUDGE_NONE where there is none */
+    uint32_t point, unit; /* unit: JUDGE_NONE if the point belongs to none */
     uint64_t live[FSDP_N_KINDS];
 };
 
 struct judge_figures {
     uint64_t figure[JUDGE_N_FIGURES];
     uint32_t steps;
-    uint64_t bound; /* of JUDGE_PEAK_ENGINE: the oracle's */
+    uint64_t bound; /* the oracle's bound of JUDGE_PEAK_ENGINE */
     /* A step of rank 0: record_memory's timeline. */
     uint32_t step, n_moments, n_units;
     struct judge_moment *moment;
     char (*unit)[64]; /* [n_units]: names, as in judge_detail */
 };
 
-/* What people want to see of a case. */
+/* What reports say of a case as a whole. */
 struct judge_case {
     struct run_case c;
     char id[CASE_ID_BYTES];
-    uint32_t outcome; /* PASS: judged. Else what all of it came to */
-    char reason[512]; /* why, where the outcome is not PASS */
+    /* PASS: judged. Else the outcome of all its requirements */
+    uint32_t outcome;
+    char reason[512]; /* why the outcome is not PASS */
     bool has_losses, has_counts;
-    float final_loss;              /* folded; of the last microbatch */
-    uint32_t n_losses, losses_off; /* losses_off: bits differ from the
-                                      unsharded run's */
-    uint64_t peak, peak_expected;  /* parameters, bytes; worst rank */
-    uint64_t textbook;             /* M/K + the largest unit, bytes */
-    uint64_t grown;                /* what a process took; worst rank */
+    float final_loss;              /* folded; the loss of the last microbatch */
+    uint32_t n_losses, losses_off; /* losses_off: how many losses differ in bits
+                                      from the unsharded run's */
+    /* bytes of parameters, of the rank with most */
+    uint64_t peak, peak_expected;
+    uint64_t textbook; /* bytes: M/K and the largest unit */
+    uint64_t grown;    /* memory that a process took; the rank with most */
     uint32_t collectives, collectives_expected; /* of step 0, rank 0 */
-    double seconds;                /* that it was played; 0: nobody knows */
+    double seconds;                /* how long it was played; 0: not known */
     struct judge_figures *figures; /* NULL: not all ranks ran to the end */
-    /* RECORD_TOLD, of a case in which something failed and that has one, as
-     * whoever reports it has found it. NULL: nothing. */
+    /* The text RECORD_TOLD of a case in which something failed; put here by
+     * whoever makes the report. NULL: there is none. */
     char *told;
 };
 
@@ -191,21 +202,25 @@ struct judge_result {
     struct requirement_needs needs;
     uint32_t *order; /* [n_requirements]: none stands before what it needs */
     uint32_t *place; /* [n_requirements]: order[place[q]] is q */
-    bool *reported; /* [n_requirements]; false: judged, if at all, for others */
+    bool *reported; /* [n_requirements]; false: not reported, and judged only if
+                       reported ones need it */
     struct judge_case *cases;
     uint32_t n_cases;
-    struct judge_item *item; /* [n_cases * n_requirements], by case */
+    /* [n_cases * n_requirements], those of a case in a row */
+    struct judge_item *item;
 
     char engine[64], engine_version[32], world[16];
-    char isolation[16]; /* of the ranks of every record; "": of some, or none */
-    /* Of the largest sampled record: so many of its ranks showed whole
-     * parameters; of 0 ranks: no record was sampled. */
+    char isolation[16]; /* what all records say of it; "": not all of them do */
+    /* The largest sampled record: `ranks` of its `of` ranks showed whole
+     * parameters. of 0: no record was sampled. */
     struct {
         uint32_t ranks, of;
-        char unasked[320]; /* requirements that need those of all ranks */
+        /* ids of requirements that need these of all ranks */
+        char unasked[320];
     } sampled;
-    /* Cases with more collectives than records say of what ranks have sent in
-     * them; of the rank with most of all, of how many it is known. */
+    /* Cases with so many collectives that records do not say of all of them
+     * what ranks sent. known, of: of the rank with most, how many of its
+     * collectives are known. */
     struct {
         uint32_t cases, known, of;
     } followed;
@@ -214,28 +229,32 @@ struct judge_result {
 
     uint32_t count[JUDGE_N_OUTCOMES]; /* of reported items */
     struct judge_level level[N_LEVELS];
-    int32_t highest_level; /* all up to here passed; -1: none */
+    int32_t highest_level; /* the highest up to which all passed; -1: none */
     bool foreign;          /* the cases are not those of the manifest */
     uint32_t manifest, selected, not_claimed, expected, executed;
     uint32_t malformed; /* records that are there and cannot be read */
-    char stopped[32];   /* why it did not come to its end; "": it did */
-    uint32_t not_run, not_judged; /* then: cases; of those that were run */
+    char stopped[32];   /* why the run did not come to its end; "": it did */
+    uint32_t not_run, not_judged; /* of a stopped run: cases; not_judged: of
+                                     those that were run */
     char manifest_sha256[65];
 
-    uint32_t *n_proofs; /* [n_requirements]: spoiled records it noticed */
-    bool abandoned;     /* one was not noticed: it is INCOMPLETE there */
-    /* Where it is timed. [n_requirements]: processor time of asking, proving;
-     * and with records and what must be seen. */
+    /* [n_requirements]: how many spoiled records it noticed */
+    uint32_t *n_proofs;
+    bool abandoned; /* some spoiled record was not noticed: that requirement is
+                       INCOMPLETE there */
+    /* If it was to be timed: [n_requirements], the processor time of asking and
+     * of proving; and of all, with reading records and computing what must be
+     * seen. */
     double *seconds;
     double seconds_in_all;
     struct judge_drawn drawn;
     uint32_t verdict;
-    char reason[256]; /* of a verdict that is INCOMPLETE, or says less; or is of
-                         drawn scripts */
+    char reason[256]; /* why the verdict is INCOMPLETE, or says less than it
+                         seems, or is that of drawn scripts */
 };
 
-/* Judges. NOMEM; INVALID: an input that lacks a function. Any other trouble
- * is an outcome. */
+/* Judges a run. NOMEM; INVALID: `in` lacks a function. All other trouble
+ * becomes an outcome. */
 int judge(const struct judge_input *in, struct judge_result *out);
 void judge_release(struct judge_result *r); /* any state */
 
@@ -246,38 +265,39 @@ judge_item_at(const struct judge_result *r, uint32_t c, uint32_t q)
     return &r->item[(uint64_t)c * r->n_requirements + q];
 }
 
-/* Whether it failed, crashed or hung. */
+/* Whether the item failed, crashed or hung. */
 bool judge_is_failure(const struct judge_item *item);
 
-/* Fills needs, order and place, of r's requirements. NOMEM; FORMAT: a cycle. */
+/* Fills needs, order and place of r's requirements. NOMEM; FORMAT: needs form a
+ * cycle. */
 int judge_place(struct judge_result *r);
-/* The same, by what `like` has of the same requirements. NOMEM. */
+/* The same, copied from `like`, a result of the same requirements. NOMEM. */
 int judge_place_like(struct judge_result *r, const struct judge_result *like);
 
 /*
- * Which of two failures is more likely the cause of the other: that of
- * requirement q in case c (less than 0), or that of p in case d (more than 0).
- * The earlier one; of one moment that of the lower level; of one level that
- * which is needed by others.
+ * Which of two failures is more likely the cause of the other: less than 0:
+ * that of requirement q in case c; more than 0: that of p in case d. It is the
+ * earlier one; at the same moment the one of the lower level; at the same level
+ * the one that the other needs.
  */
 int judge_compare_causes(const struct judge_result *r, uint32_t c, uint32_t q,
                          uint32_t d, uint32_t p);
-/* Whether the engine claims this. */
+/* Whether the engine makes this claim. */
 bool judge_claims(const struct judge_result *r, const char *claim);
 
 /* The failure to look at first, a MUST before any SHOULD; false: there is
  * none. */
 bool judge_first_cause(const struct judge_result *r, uint32_t *c, uint32_t *q);
-/* The same of one case. */
+/* The same for one case. */
 bool judge_first_cause_of(const struct judge_result *r, uint32_t c,
                           uint32_t *q);
 
-/* Whether less was judged than the whole manifest by all requirements, or
- * something else. */
+/* Whether this is no verdict on the whole manifest by all requirements: less
+ * was judged, or other cases. */
 bool judge_is_selection(const struct judge_result *r);
 
-/* Whether requirement q held somewhere, but nothing could be spoiled there:
- * its check is unproved. */
+/* Whether requirement q held in some case, but no record could be spoiled for
+ * it: its check is unproved. */
 bool judge_is_unproved(const struct judge_result *r, uint32_t q);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_adapter.c - what is asked of a record that an adapter wrote. The suite
- * lent it neither operators nor recorder, so bits of the suite's arithmetic
- * are asked for only if they are claimed, and what only the recorder sees
- * only if the adapter claims that it measures it.
+ * judge_adapter.c - what is asked of a record that an adapter wrote. The engine
+ * had neither the suite's operators nor its recorder. So the bits of the
+ * suite's arithmetic are asked for only if the adapter claims them, and what
+ * else only the recorder sees only if the adapter claims to measure it.
  */
 #include "judge/judge_adapter.h"
 
@@ -47,7 +47,7 @@ void judge_adapter_runs_ahead(const char *claim, struct run_case *c)
 
 const char *judge_adapter_evidence(const struct requirement *q)
 {
-    /* A row is for an id, or, where it ends in a dot, for a whole area. */
+    /* A row is for one id; if it ends in a dot, for all ids of that area. */
     static const struct {
         const char *id, *claim;
     } row[] = {
@@ -139,7 +139,7 @@ static bool script_says(const struct run_case *c, const char *words)
     return s && strstr(s->text, words);
 }
 
-/* Whether it looks at the whole model. */
+/* Whether the script looks at the whole model. */
 static bool summons(const struct run_case *c)
 {
     return c->scenario == CASE_SUMMON || script_says(c, "\nsummon") ||

@@ -1,42 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_adapter.h - records of an engine that ran outside of the suite, by an
- * adapter: whose arithmetic they are of, and what they can show at all.
+ * judge_adapter.h - records that an adapter made of an engine in a program
+ * outside of the suite: whose arithmetic they show, and what they can show at
+ * all.
  */
 #ifndef FSDP_CTS_JUDGE_ADAPTER_H
 #define FSDP_CTS_JUDGE_ADAPTER_H
 
 #include "judge/requirement.h"
 
-/* Sets what an adapter's record says of its arithmetic, its fold and its
+/* Sets in e what an adapter's record says of the engine's arithmetic, fold and
  * states. */
 void judge_adapter_expect(const struct record *r, struct expect *e);
 
-/* How the engine plays a case, where it claims to run ahead by itself: by no
- * less than that, whatever the case asks for. */
+/* If the claim says that the engine runs ahead by itself (ahead-1 and so on),
+ * changes the case so that it runs ahead at least as far as the engine does,
+ * whatever the case asked for. */
 void judge_adapter_runs_ahead(const char *claim, struct run_case *c);
 
-/* The claim without which a record of an adapter is no evidence for a
- * requirement: the recorder was not there. NULL: any record is. */
+/* The claim that an adapter must make for its record to be evidence for q:
+ * without it the recorder did not watch this. NULL: any record is evidence. */
 const char *judge_adapter_evidence(const struct requirement *q);
 
-/* Whether a requirement compares with the unsharded run what an adapter claims
- * to compute with other activations than that: rounded between units. What else
- * is asked of such a record goes by its own gradients. */
+/* Whether q compares an adapter's record with the unsharded run although the
+ * adapter claims to round activations between units, which that run does not.
+ * What else is asked of such a record goes by its own gradients. */
 bool judge_rounds_otherwise(const struct requirement *q,
                             const struct record *r);
 
-/* Whether an adapter's claim fold-any stands in for a claim: some order that
- * nobody declares is as good as another. (The tree has grains.) */
+/* Whether fold-any, claimed by an adapter, stands in for this claim: then any
+ * order of adding up, though not declared, is as good as another. (Not so for
+ * the tree, which has grains.) */
 bool judge_any_order(const char *claim);
 
-/* Whether a step of what the case plays leaves its gradients to a pass or a
- * step behind it, which who claims step-drops cannot play. */
+/* Whether some step that the case plays leaves its gradients to a later pass or
+ * step. An engine that claims step-drops cannot play that. */
 bool judge_uses_again(const struct run_case *c);
 
-/* The claims that an adapter must make beside those of case_claims: what
- * engines in the suite's process have from the suite. Sets list[n..) and
- * returns how many there are then. */
+/* The claims that an adapter must make in addition to those of case_claims,
+ * because what they are about is done by the suite for engines in its own
+ * process. Adds them from list[n] on, and returns how many claims the list then
+ * has. */
 enum {
     JUDGE_ADAPTER_CLAIMS = 18,
     JUDGE_CLAIM_BYTES = 32

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_adapter_test.c - what an adapter must claim that no engine in the
- * suite's process must, and what is asked of it by what it claims.
+ * judge_adapter_test.c - claims that only an adapter must make, and what is
+ * asked of an adapter that makes them.
  */
 #include "judge/judge_adapter.h"
 
@@ -96,7 +96,7 @@ static void bits_are_claimed_or_bounded(void **state)
     x->c.data = WORKLOAD_EXACT;
     assert_true(requirement_speaks_of(&bits, &x->e));
     assert_false(requirement_speaks_of(&bound, &x->e));
-    /* A declared order is held to. */
+    /* An adapter that declares an order must keep to it. */
     x->r.n_claims = 2;
     snprintf(x->r.claim[1], sizeof(x->r.claim[1]), "fold-rank");
     judge_adapter_expect(&x->r, &x->e);
@@ -106,7 +106,7 @@ static void bits_are_claimed_or_bounded(void **state)
     assert_int_equal(x->e.profile, EXPECT_F32_FMA);
 }
 
-/* All else of a collective is asked for. */
+/* All other fields of a collective are compared. */
 static void no_order_is_asked_for_where_none_is_declared(void **state)
 {
     struct fixture *x = *state;
@@ -125,7 +125,8 @@ static void no_order_is_asked_for_where_none_is_declared(void **state)
     assert_false(compare_as_asked(&x->e, &got, &want));
 }
 
-/* What an adapter says of memory: its states, and how far it runs ahead. */
+/* What an adapter may claim of memory: how it keeps states, and how far it runs
+ * ahead. */
 static void memory_is_as_it_is_claimed(void **state)
 {
     static const char *const none[] = {"ahead-",  "ahead-0",  "ahead-10",
@@ -151,7 +152,8 @@ static void memory_is_as_it_is_claimed(void **state)
     assert_int_equal(x->c.reduces_in_flight, 2);
 }
 
-/* What is rounded between units is not what the unsharded run computes with. */
+/* Activations that are rounded between units are not those that the unsharded
+ * run computes with. */
 static void activations_are_rounded_as_claimed(void **state)
 {
     static const char *const claim[] = {"casts-inputs", "casts-outputs"};
@@ -201,8 +203,8 @@ static bool has_the_suites_arithmetic(const struct expect *e)
     return e->profile == EXPECT_F32_FMA && !e->any_fold && !e->late_states;
 }
 
-/* What an adapter claims of its arithmetic means nothing where the suite's
- * operators computed. */
+/* Claims of an adapter on its arithmetic have no effect on an engine that used
+ * the suite's operators. */
 static void an_engine_cannot_claim_an_adapters_arithmetic(void **state)
 {
     static const char *const claim[] = {"late-states", "fold-any"};

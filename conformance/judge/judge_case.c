@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The whole case comes to this, and why. */
+/* Gives the whole case this outcome, with the reason. */
 static void settle(struct judge_view *v, uint32_t outcome, const char *what,
                    const char *why)
 {
@@ -30,7 +30,7 @@ static bool meets_in_any_order(const struct judge_result *r)
     return is_adapter(r) && judge_claims(r, "fold-any");
 }
 
-/* What the case needs and the engine does not claim; NULL: nothing. */
+/* A claim that the case needs and the engine lacks; NULL: it lacks none. */
 static const char *unclaimed(const struct judge_result *r,
                              const struct run_case *c)
 {
@@ -46,7 +46,7 @@ static const char *unclaimed(const struct judge_result *r,
     return NULL;
 }
 
-/* The same of what only an adapter must claim; `claim` keeps its name. */
+/* The same for claims that only an adapter must make; `claim` has the text. */
 static const char *unclaimed_by_adapter(const struct judge_result *r,
                                         const struct run_case *c,
                                         char claim[JUDGE_CLAIM_BYTES])
@@ -83,8 +83,9 @@ static bool same_engine(const struct judge_result *out, const struct record *r)
     return true;
 }
 
-/* The judge's own lookup, among the cases that it judges: what else lies in
- * the folder may be of another manifest. What cannot be read is not there. */
+/* The judge's own lookup, only among the cases that it judges: others in the
+ * folder may be of another manifest. A record that cannot be read is
+ * missing. */
 static const struct record *lookup(void *context, const char *id)
 {
     const struct judge *j = context;
@@ -98,7 +99,7 @@ static const struct record *lookup(void *context, const char *id)
     return NULL;
 }
 
-/* The case is not judged, because the run was stopped; false: it was not. */
+/* Whether the run was stopped; the case is then not judged. */
 static bool is_stopped(const struct judge *j, struct judge_view *v,
                        const char *what, uint32_t *count)
 {
@@ -196,7 +197,7 @@ static void find_record(struct judge *j, struct judge_view *v)
     }
 }
 
-/* Nothing can be said of a curve without the run that it must equal. */
+/* Without the run that it must equal nothing can be said of a curve. */
 static void find_baseline(struct judge *j, struct judge_view *v)
 {
     struct fsdp_error error = {0};
@@ -231,8 +232,8 @@ static void find_baseline(struct judge *j, struct judge_view *v)
     }
 }
 
-/* Found out without a model, which takes longer to make than a record to look
- * for: of a run that was interrupted early this is nearly every case. */
+/* Looks for a record before a model is made, which takes longer: in a run that
+ * was interrupted early nearly no case has a record. */
 static bool was_not_run(struct judge *j, struct judge_view *v)
 {
     struct fsdp_error error = {0};
@@ -265,7 +266,7 @@ static void gather(struct judge *j, struct judge_view *v)
     }
 }
 
-/* The earliest failure that requirement q waits for, in this case. */
+/* The earliest failure in this case that requirement q waits for. */
 static uint32_t blocker(const struct judge_result *out,
                         const struct judge_item *items, const uint32_t *cause,
                         uint32_t q)
@@ -288,8 +289,8 @@ static uint32_t blocker(const struct judge_result *out,
     return found;
 }
 
-/* Where an element lies in its unit, where the requirement did not say. One
- * that its parameter lacks, of which an engine may speak, lies nowhere. */
+/* Adds the element's place in its unit, if the requirement did not say it. An
+ * element that the parameter lacks, which an engine may name, has no place. */
 static void complete_place(const struct expect *e, struct finding *f)
 {
     uint32_t u;
@@ -375,8 +376,8 @@ static int hear(const struct judge *j, const struct judge_view *v,
     return judge_keep(v, &f, item);
 }
 
-/* Whether the engine claims what the requirement is about, and its records
- * can show it. */
+/* Whether the engine claims what the requirement is about, and its records can
+ * show it. */
 static bool is_shown(const struct judge_result *r, const struct requirement *q)
 {
     const char *evidence = is_adapter(r) ? judge_adapter_evidence(q) : NULL;
@@ -385,8 +386,8 @@ static bool is_shown(const struct judge_result *r, const struct requirement *q)
            (!evidence || judge_claims(r, evidence));
 }
 
-/* What is blocked by a failure of a later step is asked all the same: if it
- * fails before that step, it is no echo of that failure. */
+/* Asks a requirement although a failure in a later step blocks it: if it fails
+ * before that step, that failure did not cause it. */
 static int hear_of_earlier(const struct judge *j, const struct judge_view *v,
                            const struct requirement *q, uint32_t cause,
                            int64_t from, struct judge_item *item)

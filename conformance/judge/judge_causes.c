@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_causes.c - what comes first of all that failed. A fault travels in
+ * judge_causes.c - which of several failures came first. A fault travels in
  * time: a step that was computed wrong gives wrong gradients in the step after
- * it, never the reverse. So causes are ordered by time, and by level only
- * where they are of one time.
+ * it, never the reverse. So failures are ordered by time, and by level only if
+ * they are of the same time.
  *
  * Some requirements ask for something beside plain training (that a wrong call
  * did no harm, what a load brought back) and compare the run with the unsharded
- * one. A fault of plain arithmetic fails them, too; that it is plain shows in
- * the cases that do nothing but train.
+ * one. A fault in plain training fails them, too. Cases that do nothing but
+ * train then show that the fault is there.
  */
 #include "judge/judge_internal.h"
 
@@ -69,7 +69,7 @@ int64_t judge_step_of(const struct judge_item *item)
                : -1;
 }
 
-/* Whether one of these words is the stage. */
+/* Whether the stage is one of these words. */
 static bool is_one_of(const char *stage, const char *const *words)
 {
     while (*words && strcmp(stage, *words) != 0) {
@@ -78,8 +78,8 @@ static bool is_one_of(const char *stage, const char *const *words)
     return *words != NULL;
 }
 
-/* Where in a step it is, in the order in which a step goes on. A collective
- * that is wrong in itself is asked for before anybody has what comes of it. */
+/* The place of an item's stage within a step, in the order in which a step goes
+ * on. Which collectives were called comes before what anybody got from them. */
 static int64_t moment_of(const struct judge_item *item)
 {
     const struct finding *f = &item->detail->finding;
@@ -103,8 +103,9 @@ static int64_t moment_of(const struct judge_item *item)
     return n;
 }
 
-/* What has no step was there before the first (how ranks ended, where things
- * lie), or holds of the run as a whole. */
+/* The step by which an item is ordered. A finding without a step was there
+ * before the first one (how ranks ended, where values lie), or is about the run
+ * as a whole. */
 static int64_t step_in_order(const struct judge_item *item, uint32_t level)
 {
     const struct finding *f = &item->detail->finding;
@@ -139,7 +140,7 @@ int judge_compare_causes(const struct judge_result *r, uint32_t c, uint32_t q,
     return (a[i] > b[i]) - (a[i] < b[i]);
 }
 
-/* Whether (c, q) comes before what was found so far, (d, p). */
+/* Whether (c, q) comes before (d, p), the first that was found so far. */
 static bool comes_before(const struct judge_result *r, uint32_t c, uint32_t q,
                          uint32_t d, uint32_t p)
 {
@@ -164,8 +165,8 @@ static bool waits_for(const struct judge_result *r, uint32_t q, uint32_t p)
     return false;
 }
 
-/* Whether q failed before p did, although it needs p. (A SHOULD is nothing
- * that a MUST could wait for.) */
+/* Whether q failed before p did, although q needs p. (A MUST cannot wait for a
+ * SHOULD, so a SHOULD blocks none.) */
 static bool is_earlier(const struct judge_result *r,
                        const struct judge_item *items, uint32_t q, uint32_t p)
 {
@@ -185,7 +186,7 @@ void judge_block(struct judge_item *item, uint32_t by)
     item->blocked_by = by;
 }
 
-/* Whatever waits for p, waits for q. */
+/* Blocks p by q; all that p blocked is blocked by q, too. */
 static void put_in_place(const struct judge_result *r, struct judge_item *items,
                          uint32_t p, uint32_t q)
 {
@@ -212,8 +213,8 @@ void judge_settle_causes(const struct judge_result *r, uint32_t c)
                 first = q;
             }
         }
-        /* Nothing kept the others from being asked, but what came of it may
-         * be all that they say. */
+        /* The others were asked, because nothing that they need had failed by
+         * then; but they may show nothing but what came of `first`. */
         for (uint32_t q = 0; first != JUDGE_NONE && q < r->n_requirements;
              q++) {
             if (q != first && is_earlier(r, items, q, p) &&
@@ -258,8 +259,8 @@ bool judge_first_cause(const struct judge_result *r, uint32_t *c, uint32_t *q)
     return found;
 }
 
-/* The first cause of a MUST among the cases that `counts`; false: these are
- * right. */
+/* Whether a MUST failed in the cases that `counts`; *q is the first cause of
+ * all of these. False: the cases are right. */
 static bool is_wrong(const struct judge_result *r,
                      bool (*counts)(const struct run_case *c,
                                     const struct requirement *q),
@@ -280,7 +281,8 @@ static bool is_wrong(const struct judge_result *r,
     return c < r->n_cases;
 }
 
-/* Does nothing but train, and it is about what that computes. */
+/* Whether case c does nothing but train, and q is about what training
+ * computes. */
 static bool is_training(const struct run_case *c, const struct requirement *q)
 {
     return c->scenario == CASE_TRAIN && q->level <= LEVEL_STEP && !q->of_rest;
@@ -292,14 +294,15 @@ static bool is_of_scenario(const struct run_case *c,
     return !case_is_script(c) && !q->general;
 }
 
-/* It says of what the values are that are wrong. */
+/* Whether q is about wrong values, and names the place where they are. */
 static bool is_of_values(const struct run_case *c, const struct requirement *q)
 {
     (void)c;
     return q->level <= LEVEL_STEP && !q->general;
 }
 
-/* The same case without what disturbs it; n_cases: the run has it not. */
+/* The case that does nothing but train and is else like case c; n_cases: the
+ * run does not have it. */
 static uint32_t companion_of(const struct judge_result *r, uint32_t c)
 {
     struct run_case plain = r->cases[c].c;
@@ -315,8 +318,9 @@ static uint32_t companion_of(const struct judge_result *r, uint32_t c)
     return d;
 }
 
-/* Whether what q asks of case c is about what is beside training there, and
- * about nothing else. */
+/* Whether q, in case c, tells of something beside training and of nothing else,
+ * because the plain case was run, and was right if q compares with the
+ * unsharded run. */
 static bool is_beside(const struct judge_result *r, uint32_t c, uint32_t q)
 {
     const uint32_t d = companion_of(r, c);
@@ -349,8 +353,8 @@ void judge_settle_beside_training(const struct judge_result *r)
     }
 }
 
-/* Which of the requirements that name something failed first in case c, and
- * no later than the first one that is general; JUDGE_NONE: none did. */
+/* The requirement that is not general and failed first in case c, if that was
+ * no later than the first general one; JUDGE_NONE: there is none. */
 static uint32_t named_in_case(const struct judge_result *r, uint32_t c)
 {
     uint32_t first, named = JUDGE_NONE;
@@ -374,8 +378,8 @@ static uint32_t named_in_case(const struct judge_result *r, uint32_t c)
     return named;
 }
 
-/* What is general fails in the same step as what names it, and would come
- * before it. */
+/* In one case: a general requirement would come before the one that names the
+ * place in the same step, and so is blocked by it. */
 static void settle_general_in_case(const struct judge_result *r, uint32_t c)
 {
     struct judge_item *items = &r->item[(uint64_t)c * r->n_requirements];
@@ -388,8 +392,8 @@ static void settle_general_in_case(const struct judge_result *r, uint32_t c)
     }
 }
 
-/* What is general, up to level `most`, waits for the first cause of the cases
- * that `counts`, unless that one is of a higher level. */
+/* General requirements up to level `most` are blocked by the first cause in the
+ * cases that `counts`, unless that one is of a higher level. */
 static void settle_general(const struct judge_result *r,
                            bool (*counts)(const struct run_case *c,
                                           const struct requirement *q),
@@ -415,9 +419,9 @@ static void settle_general(const struct judge_result *r,
     }
 }
 
-/* What moved and what is live tells of itself which action was wrong. Values
- * are what came of something: a script that says of what is to be looked at
- * before one that does not, in whichever case. */
+/* Collectives and live bytes show by themselves which action was wrong. Wrong
+ * values may have come from elsewhere, so a failure that names a place is
+ * looked at before a general one, in whichever case. */
 void judge_settle_general(const struct judge_result *r)
 {
     for (uint32_t c = 0; c < r->n_cases; c++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_causes_test.c - what comes first of several failures: the earlier one,
- * whatever its level, and of one moment that of the lower level.
+ * judge_causes_test.c - which of several failures comes first: the earlier one,
+ * whatever its level; at the same moment the one of the lower level.
  */
 #include "judge/judge_testing.h"
 #include "testing/unit_testing.h"
 
-/* A table of three: the last loss at a low level, the first loss at a higher
- * one, which needs it, and a third that needs that. */
+/* A table of three requirements: the last loss, at a low level; the first loss,
+ * at a higher one, which needs it; and one that needs the latter. */
 enum {
     LATE,
     EARLY,
@@ -53,7 +53,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* What is said of a requirement in a case; and that it is the first cause. */
+/* What the result must say of a requirement in a case, and whether that must be
+ * the first cause. */
 struct said {
     uint32_t c, q, outcome, blocked_by;
     bool first;
@@ -89,7 +90,7 @@ static void check_rows(const struct judge_result *r, const struct said *want,
     }
 }
 
-/* A result, in rows of struct said; and what the judge says of a table. */
+/* Checks a result against rows of struct said; SAYS judges a table first. */
 #define CHECK(r, ...)                                       \
     check_rows(r, (const struct said[]){__VA_ARGS__},       \
                sizeof((const struct said[]){__VA_ARGS__}) / \
@@ -127,7 +128,7 @@ static void what_does_not_fail_earlier_stays_blocked(void **state)
          {0, LAST, BLOCKED(LATE)});
 }
 
-/* What needs nothing of another is no cause of it, and both stand. */
+/* A failure that does not need another is not caused by it: both stand. */
 static void what_does_not_wait_blocks_nothing(void **state)
 {
     struct table *t = *state;
@@ -138,7 +139,8 @@ static void what_does_not_wait_blocks_nothing(void **state)
     SAYS(t, {0, EARLY, FIRST}, {0, LATE, FAILS}, {0, LAST, BLOCKED(EARLY)});
 }
 
-/* Else a run whose only MUST that fails is blocked would be INCOMPLETE. */
+/* Otherwise a run in which the only failing MUST is blocked would be
+ * INCOMPLETE. */
 static void a_should_blocks_no_must(void **state)
 {
     struct table *t = *state;
@@ -150,7 +152,8 @@ static void a_should_blocks_no_must(void **state)
     SAYS(t, {0, EARLY, FAILS}, {0, LATE, FIRST});
 }
 
-/* Of several cases the earlier step comes first, then the lower level. */
+/* Of failures in several cases the earlier step comes first, then the lower
+ * level. */
 static void cases_are_ordered_alike(void **state)
 {
     struct table *t = *state;
@@ -167,8 +170,8 @@ static void cases_are_ordered_alike(void **state)
     judge_release(&r);
 }
 
-/* Within a step: what is asked of the others, what is seen, what comes of
- * it; what is said of a run as a whole comes last. */
+/* Within a step the order is: which collectives were called, what was seen,
+ * what was computed from it. Failures of a run as a whole come last. */
 static void moments_of_a_step(void **state)
 {
     static const char *const stage[] = {"before",    "collectives",
@@ -210,8 +213,8 @@ static void nothing_failed(void **state)
     judge_release(&r);
 }
 
-/* Something beside training is wrong, it seems; but training alone is. Then
- * the same case without it is in the run, too, and wrong. */
+/* A case beside training seems wrong, but only training is. Then its plain case
+ * is in the run as well, and is wrong. */
 static void check_beside(struct table *t, uint32_t outcome, uint32_t blocked_by)
 {
     t->row[EARLY].needs = NULL;
@@ -226,7 +229,7 @@ static void check_beside(struct table *t, uint32_t outcome, uint32_t blocked_by)
     SAYS(t, {1, LATE, .outcome = outcome, .blocked_by = blocked_by});
 }
 
-/* With that one it is compared, and can tell. */
+/* It is compared with the plain case, so it can tell what was harmed. */
 static void harm_is_told_of_a_right_engine_alone(void **state)
 {
     struct table *t = *state;
@@ -235,7 +238,7 @@ static void harm_is_told_of_a_right_engine_alone(void **state)
     check_beside(t, JUDGE_FAIL, JUDGE_NONE);
 }
 
-/* It is compared with the unsharded run, as that one is. */
+/* It is compared with the unsharded run, as the plain case is. */
 static void what_is_beside_waits_for_training(void **state)
 {
     struct table *t = *state;
@@ -244,7 +247,8 @@ static void what_is_beside_waits_for_training(void **state)
     check_beside(t, JUDGE_BLOCKED, EARLY);
 }
 
-/* What is left when all is over says nothing of what training computes. */
+/* A failure in what is left when a run is over says nothing of what training
+ * computes. */
 static void what_is_left_hides_nothing(void **state)
 {
     struct table *t = *state;
@@ -258,7 +262,7 @@ static void what_is_left_hides_nothing(void **state)
     SAYS(t, {0, EARLY, FAILS}, {1, LATE, FAILS});
 }
 
-/* What is said of any script waits for what is said of a step. */
+/* A requirement on any script waits for one on the steps of scenarios. */
 static void the_general_is_told_where_nothing_else_is(void **state)
 {
     struct table *t = *state;
@@ -269,13 +273,15 @@ static void the_general_is_told_where_nothing_else_is(void **state)
     SAYS(t, {1, LATE, FAILS});
     lose(t, 0, 0);
     SAYS(t, {0, EARLY, FAILS}, {1, LATE, FAILS});
-    /* What is of a higher level is no cause of it; of the same, it is. */
+    /* A failure of a higher level is not its cause; one of the same level
+     * is. */
     t->row[LATE].level = t->row[EARLY].level;
     SAYS(t, {0, EARLY, FAILS}, {1, LATE, BLOCKED(EARLY)});
 }
 
-/* In one step of one case what is named is told, and not what is general;
- * what is named only later came of it. */
+/* In the same step of a case the failure that names a place is told, and not
+ * the general one. One that names a place only later came of the general
+ * one. */
 static void the_named_is_told_of_one_step(void **state)
 {
     struct table *t = *state;
@@ -291,7 +297,7 @@ static void the_named_is_told_of_one_step(void **state)
     SAYS(t, {0, EARLY, BLOCKED(LATE)}, {0, LATE, FIRST});
 }
 
-/* Nothing of it is the other one's. */
+/* Order and needs are copied: the result shares no memory with the other. */
 static void the_order_may_be_that_of_another_result(void **state)
 {
     struct table *t = *state;
@@ -320,7 +326,7 @@ static void the_order_may_be_that_of_another_result(void **state)
     t->run.in.like = NULL;
 }
 
-/* A clock that nobody asks for is not read. */
+/* The clock is read only if the result is to be timed. */
 static void it_is_timed_where_that_is_asked_for(void **state)
 {
     struct table *t = *state;

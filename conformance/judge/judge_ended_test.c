@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_ended_test.c - a run that ended with an error: what its ranks were not
- * asked any more is blocked by that error, and is not a failure of its own.
+ * judge_ended_test.c - a run that ended with an error: what its ranks could no
+ * longer be asked is blocked by that error, and does not fail by itself.
  */
 #include "judge/judge_testing.h"
 
@@ -19,7 +19,8 @@ static bool ended_before(const struct expect *e, const struct record *r,
     return false;
 }
 
-/* Judges with a test.loss of this id that says so. */
+/* Judges the run with a test.loss of this id, which finds that the rank ended
+ * before. */
 static struct judge_result judged(struct testing_run *run, const char *id)
 {
     const struct requirement *table[TESTING_N + 1];
@@ -51,7 +52,7 @@ UNIT_TEST(it_waits_for_what_ended_the_run)
     testing_run_release(&run);
 }
 
-/* A table without that requirement: nothing else would fail. */
+/* In a table without run.completes: nothing else would fail. */
 UNIT_TEST(without_it_there_is_a_failure)
 {
     struct testing_run run;
@@ -65,8 +66,8 @@ UNIT_TEST(without_it_there_is_a_failure)
     testing_run_release(&run);
 }
 
-/* Who kills a rank is not the engine: nothing is known of the case. But a rank
- * that dies of a signal of its own making is an error. */
+/* A rank that was killed from outside was not killed by the engine, so nothing
+ * is known of the case. A rank that dies of a signal of its own is an error. */
 UNIT_TEST(killed_from_outside_is_incomplete)
 {
     static const struct {
@@ -90,7 +91,7 @@ UNIT_TEST(killed_from_outside_is_incomplete)
     }
 }
 
-/* What drawn scripts take from a verdict that would be CONFORMANT. */
+/* How drawn scripts change a verdict that would be CONFORMANT. */
 UNIT_TEST(drawn_scripts_count)
 {
     static const struct {
@@ -133,7 +134,7 @@ static const char *interrupted(void *context)
     return "interrupted";
 }
 
-/* Of a run that was stopped it says both. */
+/* The reason of a run that was stopped names both. */
 UNIT_TEST(what_drawn_scripts_found_is_not_lost)
 {
     static const struct judge_drawn drawn = {.wanted = true,
@@ -166,8 +167,8 @@ static int refuse_model(void *context, const struct run_case *c,
     return FSDP_ERR_ABORTED;
 }
 
-/* Whoever waits for a run that was stopped waits for no models of cases that
- * were not run; they are not among those that were, and not judged. */
+/* If somebody waits for a run that was stopped, no models are made of cases
+ * that were not run; these count as not run, not as not judged. */
 static void what_was_not_run_is_not_described(void **state)
 {
     struct testing_run run;

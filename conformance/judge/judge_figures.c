@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * judge_figures.c - the numbers of a case that people look at. First the few
- * of the tables: its curve beside the unsharded one, its peak and its
+ * that stand in tables: its curve beside the unsharded one, its peak and its
  * collectives beside the oracle's. Then what the record shows to the last byte:
  * peaks, collectives, bytes on the wire, allocations, operator launches, and
  * the timeline of one step, which conformance/tools/track/ compares with those
@@ -114,7 +114,7 @@ const char *judge_figure_name(uint32_t figure)
     return figure < JUDGE_N_FIGURES ? name[figure] : NULL;
 }
 
-/* What a rank gets from the others of its group. */
+/* How many bytes a rank gets from the others of its group. */
 static uint64_t wire_bytes(const struct run_case *c,
                            const struct record_collective *x)
 {

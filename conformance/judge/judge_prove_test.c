@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_prove_test.c - checks that are wrong themselves: one that notices
- * nothing, that does not say why, that cannot tell, or that nobody could spoil
- * a record for.
+ * judge_prove_test.c - checks that are wrong themselves: one notices nothing,
+ * one does not say why it fails, one cannot tell, and for one no record can be
+ * spoiled.
  */
 #include "judge/judge_testing.h"
 #include "testing/unit_testing.h"
@@ -41,7 +41,7 @@ static bool spoils_nothing(const struct expect *e, struct record *r)
     return false;
 }
 
-/* The table with another test.loss. */
+/* Judges by the table with another test.loss. */
 static struct judge_result with(struct testing_run *run,
                                 const struct requirement *loss)
 {
@@ -73,7 +73,7 @@ static void a_check_that_cannot_fail_is_no_check(void **state)
     assert_non_null(strstr(
         judge_item_at(&r, 0, TESTING_LOSS)->detail->finding.note, "spoiled"));
     judge_release(&r);
-    /* What another check finds is found all the same. */
+    /* A failure that another check finds is found all the same. */
     run->record[0].rank[1].loss[TESTING_STEPS - 1] = 5;
     r = with(run, &loss);
     testing_check_item(&r, 0, TESTING_LAST, JUDGE_FAIL, JUDGE_NONE);

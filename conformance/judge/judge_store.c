@@ -19,7 +19,7 @@ enum {
     STORE_NAME_BYTES = CASE_ID_BYTES + 16
 };
 
-/* What may stay between two cases. */
+/* How many bytes of records may stay in memory between two cases. */
 static const uint64_t keep_bytes = 256u << 20;
 
 struct entry {
@@ -30,7 +30,7 @@ struct entry {
     uint64_t bytes;
 };
 
-/* A part of a run, or all of it. */
+/* The folders of a run, or of a part of one. */
 struct place {
     struct place *next;
     char folder[STORE_PATH_BYTES - STORE_NAME_BYTES];
@@ -120,7 +120,7 @@ static uint64_t size_of(const struct record *r)
     return bytes;
 }
 
-/* Takes the entry out of the list; NULL: it is not there. */
+/* Takes an entry out of the list; NULL: the list does not have it. */
 static struct entry *take_entry(struct judge_store *store, const char *name)
 {
     for (struct entry **at = &store->entries; *at; at = &(*at)->next) {
@@ -142,7 +142,8 @@ static bool is_there(const char *folder, const char *name)
     return access(path, F_OK) == 0 || errno != ENOENT;
 }
 
-/* NULL: there is none, which is not remembered: it may be there next time. */
+/* Reads a record into a new entry. NULL: there is none, which is not
+ * remembered, because there may be one next time. */
 static struct entry *load_entry(const char *folder, const char *name)
 {
     struct entry *entry = calloc(1, sizeof(*entry));
@@ -167,7 +168,7 @@ static struct entry *load_entry(const char *folder, const char *name)
     return entry;
 }
 
-/* In the first place that has it. */
+/* Finds a record in the first place that has it. */
 static const struct record *find(struct judge_store *store, bool baseline,
                                  const char *name, struct fsdp_error *error)
 {

@@ -32,7 +32,7 @@ static void write_record(const struct folder *f, const char *name,
     }
 }
 
-/* What a writer and a reader insist on: sequences, steps, peaks that fit. */
+/* Adds what writer and reader demand: sequences, steps, peaks that fit. */
 static void complete(struct record *r)
 {
     case_id(&r->c, r->id);
@@ -142,8 +142,9 @@ static void what_is_malformed_is_told(void **state)
     }
 }
 
-/* It is there: whoever says that it is not sends people to look for it. And
- * while no other says whose records they are, none is somebody else's. */
+/* A record that cannot be opened is there: to call it missing would send people
+ * to look for it. And as long as no record says whose it is, none belongs to
+ * another engine. */
 static void what_cannot_be_opened_is_told(void **state)
 {
     struct folder *f = *state;

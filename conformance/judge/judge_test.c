@@ -144,8 +144,8 @@ static bool is_isolated(const struct record *r)
     return r->isolation[0] != '\0';
 }
 
-/* In one record it was looked at, in the other it was not; and where the rank
- * died nobody knows. */
+/* In one case the record has what the requirement is about, in the other it
+ * does not; where the rank died that is not known. */
 static void what_was_not_looked_at_does_not_apply(void **state)
 {
     struct testing_run *run = *state;
@@ -171,8 +171,8 @@ static void what_was_not_looked_at_does_not_apply(void **state)
     judge_release(&r);
 }
 
-/* Of two ranks one shows whole parameters: what puts together those of both is
- * not asked of that record, and there is no verdict. */
+/* One of two ranks shows whole parameters. A requirement that puts together
+ * those of both is not asked of that record, and there is no verdict. */
 static void a_sampled_record_is_a_selection(void **state)
 {
     struct testing_run *run = *state;
@@ -199,7 +199,8 @@ static void a_sampled_record_is_a_selection(void **state)
     judge_release(&r);
 }
 
-/* Of more collectives than are looked at: how many, and in how many cases. */
+/* Ranks called more collectives than records follow: the result says how many,
+ * and in how many cases. */
 static void what_is_counted_alone_is_said(void **state)
 {
     struct testing_run *run = *state;
@@ -357,7 +358,7 @@ static void a_record_of_another_kind_of_world_is_none(void **state)
     judge_release(&r);
 }
 
-/* It is said of all of them, or not at all. */
+/* The result says it if all records do, and else not at all. */
 static void ranks_of_every_record_are_isolated(void **state)
 {
     struct testing_run *run = *state;

@@ -255,7 +255,7 @@ static void next(void *context)
     run->n_next++;
 }
 
-/* All arrays are the record's own, as if it had been read. */
+/* Each array is malloc'ed by itself, as if the record had been read. */
 static void fill(struct record *r, const struct run_case *c)
 {
     static const char claims[][32] = {"flat",          "full-shard",

@@ -13,7 +13,8 @@
 enum {
     TESTING_CASES = 2,
     TESTING_STEPS = 3,
-    TESTING_BEYOND = 3, /* this loss is found at an element that p1 lacks */
+    /* this loss is found at an element that p1 does not have */
+    TESTING_BEYOND = 3,
     /* Indices of the table below. */
     TESTING_SURVIVES = 0, /* MUST */
     TESTING_LOSS,         /* MUST; needs survives: the first loss is 1 */
@@ -34,16 +35,18 @@ struct testing_run {
     uint32_t n_next;
 };
 
-/* All is well: judged as it is, the verdict is CONFORMANT. */
+/* A run in which all is well: judged as it stands, the verdict is
+ * CONFORMANT. */
 void testing_run_make(struct testing_run *run);
 void testing_run_release(struct testing_run *run);
 
-/* A test on such a run, its *state. */
+/* Makes such a run for a test; it is *state. */
 #define TESTING_RUN(test) \
     cmocka_unit_test_setup_teardown(test, testing_set_up, testing_tear_down)
 int testing_set_up(void **state);
 int testing_tear_down(void **state);
-/* The result, to be released; and what it must say of a requirement. */
+/* Judges the run; the caller releases the result. testing_check_item checks
+ * what the result says of a requirement in a case. */
 struct judge_result testing_judged(const struct testing_run *run);
 void testing_check_item(const struct judge_result *r, uint32_t c, uint32_t q,
                         uint32_t outcome, uint32_t blocked_by);

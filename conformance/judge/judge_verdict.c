@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * judge_verdict.c - turns outcomes into counts, levels and one verdict. Nothing
- * but pass counts as pass, and a run of nothing is INCOMPLETE. It also says how
- * the ranks of a case ended: where one crashed or hung, what each was last seen
- * doing; and of sampled worlds, how many ranks show whole parameters.
+ * but pass counts as pass, and a run of no cases is INCOMPLETE. This file also
+ * says how the ranks of a case ended, and, if one crashed or hung, what each
+ * was last seen doing; and how many ranks of a sampled world show whole
+ * parameters.
  */
 #include "cases/case_claims.h"
 #include "judge/judge_adapter.h"
@@ -46,7 +47,7 @@ static void tell_last(const struct record_rank *rank, char *text, size_t bytes)
     }
 }
 
-/* Of those that a wrong engine dies of; "" of others. */
+/* The name of a signal of which wrong engines die; "" for others. */
 static const char *signal_name(uint32_t number)
 {
     switch (number) {
@@ -93,7 +94,7 @@ static void tell_end(uint32_t i, const struct record_rank *rank, char *text,
     tell_last(rank, text, bytes);
 }
 
-/* A crash is the cause of a hang that it leaves behind, never the reverse. */
+/* A crash causes the hang that it leaves behind, never the reverse. */
 static uint32_t outcome_of(const struct record_rank *rank)
 {
     switch (rank->end) {
@@ -133,7 +134,8 @@ void judge_ends(struct judge_view *v)
     if (v->ended == JUDGE_PASS) {
         return;
     }
-    /* Those that ended badly first: the text is cut where it is full. */
+    /* Ranks that ended badly come first, because the text is cut when it is
+     * full. */
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < r->n_ranks; i++) {
             if ((outcome_of(&r->rank[i]) == v->ended) == (pass == 0)) {
@@ -156,7 +158,7 @@ void judge_note_sample(struct judge_result *out, const struct record *r)
     }
 }
 
-/* Collectives of a rank that were carried. */
+/* How many collectives of a rank were carried. */
 static uint64_t carried(const struct record_account *a)
 {
     uint64_t n = 0;
@@ -265,8 +267,8 @@ static void find_highest_level(struct judge_result *r)
     }
 }
 
-/* What stands in for a claim of the core: the other layout, and of an adapter
- * a fold in any order. */
+/* Whether another claim stands in for a claim of the core: the other layout,
+ * or, for an adapter, a fold in any order. */
 static bool has_other(const struct judge_result *r, const char *claim)
 {
     if (strcmp(claim, "flat") == 0) {
@@ -307,7 +309,7 @@ bool judge_is_selection(const struct judge_result *r)
     return r->foreign || r->selected != r->manifest || r->sampled.of > 0;
 }
 
-/* Whether every reported item that could be told passed; a SHOULD counts. */
+/* Whether all reported items that could be judged passed, SHOULDs included. */
 static bool all_passed(const struct judge_result *r)
 {
     return r->count[JUDGE_PASS] > 0 && r->count[JUDGE_FAIL] == 0 &&
@@ -356,8 +358,8 @@ static void say_stopped(struct judge_result *r)
              r->stopped, r->not_run, r->n_cases, more);
 }
 
-/* Why there is no verdict, into r->reason; false: nothing stands against
- * CONFORMANT. */
+/* Whether there is no verdict, with the reason in r->reason. False: nothing
+ * keeps the verdict from being CONFORMANT. */
 static bool is_undecided(struct judge_result *r)
 {
     const char *claim = unclaimed_core(r);
@@ -387,7 +389,8 @@ static bool is_undecided(struct judge_result *r)
     return true;
 }
 
-/* What drawn scripts take from a verdict. */
+/* Takes drawn scripts into account: one that fails makes the verdict
+ * NON_CONFORMANT. */
 static void conclude_drawn(struct judge_result *r)
 {
     const struct judge_drawn *d = &r->drawn;

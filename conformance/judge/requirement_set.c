@@ -32,7 +32,7 @@ uint32_t requirement_count(const struct requirement *const *table)
     return n;
 }
 
-/* The first of that id, in a table that may be of any order. */
+/* The first requirement with that id; the table need not be sorted. */
 static uint32_t first_index(const struct requirement *const *table,
                             const char *id)
 {
@@ -44,8 +44,8 @@ static uint32_t first_index(const struct requirement *const *table,
     return i;
 }
 
-/* The index of an id in a table of n rows; n if there is none. Most tables are
- * sorted by id. */
+/* The index of an id in a table of n rows; n: it has no such id. Most tables
+ * are sorted by id. */
 static uint32_t index_of(const struct requirement *const *table, uint32_t n,
                          const char *id)
 {
@@ -157,7 +157,7 @@ void requirement_release_needs(struct requirement_needs *needs)
     *needs = (struct requirement_needs){NULL, NULL};
 }
 
-/* Whether all that row i needs is placed already. */
+/* Whether everything that row i needs has been placed already. */
 static bool is_ready(const struct requirement_needs *needs, uint32_t i,
                      const bool *placed)
 {

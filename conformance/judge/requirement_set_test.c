@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Checks the table with its first requirement but `survives` replaced. */
+/* Checks the table with test.loss, the first behind `survives`, replaced. */
 static int check(struct requirement q, char why[200])
 {
     const struct requirement *table[TESTING_N + 1];
@@ -118,7 +118,7 @@ UNIT_TEST(the_suite_s_own_table)
     assert_ptr_equal(requirement_table(), table);
 }
 
-/* What a row does not say its family's first row says. */
+/* What a row leaves out is as in the first row of its family. */
 UNIT_TEST(what_a_family_shares)
 {
     const struct requirement *const *table = requirement_table();
@@ -211,8 +211,8 @@ UNIT_TEST(claims_of_cases)
     check_claims(&c, "flat fold-ring momentum cancel unknown");
 }
 
-/* What every case of the manifest asks for, and what requirements are about,
- * can be claimed. */
+/* Claims that cases of the manifest need, and that requirements belong to, are
+ * all in the table of claims. */
 UNIT_TEST(claims_are_in_the_table)
 {
     const char *list[CASE_MAX_CLAIMS];

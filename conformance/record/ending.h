@@ -13,10 +13,11 @@ enum {
 enum world_end {
     WORLD_RETURNED = 0,  /* the body returned; `status` is its result */
     WORLD_SIGNALLED = 1, /* killed by `signal` */
-    WORLD_EXITED = 2,    /* left with exit(`status`) in the middle */
-    /* Had not ended when the watchdog found no progress. `status` is what the
-     * body returned after its collectives were aborted, FSDP_ERR_TIMEOUT if
-     * it had to be killed. in_collective is 1 for those who waited. */
+    WORLD_EXITED = 2,    /* called exit(`status`) before the body returned */
+    /* It had not ended when the watchdog saw no progress. `status` is what the
+     * body returned after its collectives were aborted, or FSDP_ERR_TIMEOUT if
+     * the rank had to be killed. in_collective is 1 for ranks that waited in
+     * one. */
     WORLD_TIMED_OUT = 3,
 };
 

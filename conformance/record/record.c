@@ -107,7 +107,7 @@ int record_fail(struct fsdp_error *error, int status, const char *where,
         va_end(arguments);
         for (char *c = error->message; *c != '\0'; c++) {
             if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-                *c = '?'; /* one line, whatever a file had in it */
+                *c = '?'; /* on one line, whatever characters the file had */
             }
         }
     }
@@ -282,7 +282,7 @@ void record_tensor_name(const struct record_tensor *t,
              (unsigned long long)t->first);
 }
 
-/* Digits at *s, and the character that ends them. */
+/* Reads the digits at *s, which `end` must follow. */
 static bool parse_number(const char **s, char end, uint64_t most, uint64_t *out)
 {
     uint64_t x = 0;
@@ -340,7 +340,7 @@ bool record_tensor_parse(const char *name, struct record_tensor *t)
 
 /* ---- A copy -------------------------------------------------------------- */
 
-/* NULL for nothing to copy, which is no failure: *status tells. */
+/* NULL is no failure if there is nothing to copy: *status tells. */
 static void *copy_of(const void *from, size_t n, size_t size, int *status)
 {
     void *to = NULL;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_agree.c - what the parts of a record say of each other. Whoever
- * recorded a run counted all of them at once, so that one which contradicts
- * another was changed later, and the record is refused: no peak of one kind of
- * bytes is below what was live of it at rest, say. Nothing here depends on the
- * engine; what an engine must do is for requirements.
+ * record_agree.c - what the parts of a record say of each other. All of them
+ * were counted in the same run. If one contradicts another, it was changed
+ * later, and the record is refused: no peak of a kind of bytes can be below
+ * what was live of it at rest, say. Nothing here depends on the engine; what an
+ * engine must do is for requirements to say.
  *
- * And which ranks of a sampled record show whole parameters, and what the
- * others leave out.
+ * Also here: which ranks of a sampled record show whole parameters, and what
+ * the others leave out.
  */
 #include "record/record_internal.h"
 
@@ -18,7 +18,7 @@
 
 /* ---- A whole record ------------------------------------------------------ */
 
-/* Each kind is at most its peak. */
+/* Whether the live bytes of each kind are at most their peak. */
 static bool within(struct record_json *j, struct record_field at,
                    const struct record_memory *m, const uint64_t *live)
 {
@@ -32,7 +32,8 @@ static bool within(struct record_json *j, struct record_field at,
     return true;
 }
 
-/* All that an engine holds; false: more than can be counted. */
+/* Adds up all that an engine holds; false: the sum is too large for a
+ * uint64_t. */
 static bool sum(const uint64_t *live, uint64_t *out)
 {
     *out = 0;
@@ -47,8 +48,8 @@ static bool sum(const uint64_t *live, uint64_t *out)
     return true;
 }
 
-/* A peak of several kinds, of which activations are none: not below that of
- * one, not above all together. */
+/* Whether this can be the peak of several kinds, none of them activations: it
+ * is not below the peak of one of them, nor above all of these together. */
 static bool is_peak_of(struct record_json *j, const char *key, uint64_t peak,
                        const uint64_t *of, uint32_t n)
 {
@@ -111,8 +112,9 @@ bool record_memory_agrees(struct record_json *j, void *base)
     return moments_agree(j, m);
 }
 
-/* In order; awaited no earlier than given out, and behind nothing later. One
- * that was over when the call returned is awaited there. */
+/* Whether flights are in their order, and each is awaited no earlier than it
+ * was given out, and behind nothing later. One that was over when its call
+ * returned was awaited there. */
 static bool flights_agree(struct record_json *j, const struct record_rank *r)
 {
     for (uint32_t i = 0; i < r->flights.n; i++) {
@@ -145,7 +147,7 @@ bool record_rank_agrees(struct record_json *j, const struct record_rank *r)
     return flights_agree(j, r);
 }
 
-/* How many collectives a rank shows. */
+/* How many collectives the sequences of a rank show. */
 static uint64_t shown(const struct record_rank *r)
 {
     uint64_t n = (uint64_t)r->sequence[r->shard_sequence].n +
@@ -179,13 +181,13 @@ bool record_end_agrees(struct record_json *j, void *base)
 int record_ending_agrees(const char *file, const struct record *all,
                          const struct record_rank *r, struct fsdp_error *error)
 {
-    /* Of an adapter's process only whether it went well is known. */
+    /* Of an adapter's process only success or failure is known. */
     const bool adapter = record_world_is_adapter(all->world);
-    /* Not known of a rank that went down with its worker, or whose engine has
-     * a communicator of its own. */
+    /* Not known if the rank died with its worker, or the engine brings a
+     * communicator of its own. */
     const bool counted = r->n_collectives > 0;
 
-    /* Over MPI a process knows of no other one's end. */
+    /* Over MPI no process knows how another one ended. */
     if (strcmp(all->world, "mpi") == 0) {
         return FSDP_OK;
     }
@@ -208,7 +210,7 @@ int record_ending_agrees(const char *file, const struct record *all,
 /* ---- A sampled one ------------------------------------------------------- */
 
 enum {
-    STREAM = 0x53414d50 /* of random numbers: no other one draws from it */
+    STREAM = 0x53414d50 /* of random numbers; nothing else draws from it */
 };
 
 bool record_is_sampled(uint32_t stage)
@@ -221,7 +223,7 @@ static uint32_t lot(const struct run_case *c, uint32_t rank)
     return fsdp_random_bits(c->seed, STREAM, (uint64_t)c->ranks << 32 | rank);
 }
 
-/* Each rank but 0 has a lot, and the least are drawn. */
+/* Each rank but 0 draws a number; the ranks with the least ones are sampled. */
 bool record_is_drawn(const struct run_case *c, uint32_t n, uint32_t rank)
 {
     const uint32_t own = lot(c, rank);

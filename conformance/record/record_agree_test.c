@@ -54,7 +54,7 @@ static const struct {
      "flights[2]: given out at 8, behind 9, awaited at 7"},
     {"rank-0.json", "[\"barrier\", 1, 8, 9, 8", "[\"barrier\", 1, 8, 9, 9",
      "flights[2]: on no stream, and awaited later"},
-    /* One file against the other: the sentence names the rank's. */
+    /* case.json against rank-0.json: the sentence names the latter. */
     {"case.json", "\"exit_status\": 0", "\"exit_status\": -3",
      "rank-0.json: status: 0, where case.json says -3"},
     {"case.json", "\"collectives\": 8", "\"collectives\": 7",

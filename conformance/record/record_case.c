@@ -44,8 +44,8 @@ static void write_sync(struct record_text *t, const struct record_row *row,
 
 static const struct record_type sync_letters = {read_sync, write_sync};
 
-/* What the case plays: a name of the suite's, or a text, with semicolons for
- * the ends of its lines. */
+/* What the case plays: the name of a scenario, or the text of a script, with
+ * semicolons in place of line ends. */
 static bool plays_none(const void *base)
 {
     return !case_is_script(base);
@@ -117,7 +117,7 @@ static void write_script(struct record_text *t, const struct record_row *row,
 static const struct record_type script_text_or_name = {read_script,
                                                        write_script};
 
-/* The case must be one, and the one whose id the file has. */
+/* Checks that the case can be one, and is the case whose id the file has. */
 static bool check_run_case(struct record_json *j, void *base)
 {
     const char *const wrong = case_check(base);
@@ -329,7 +329,7 @@ static void as_many_as_ranks(const struct record_json *j, uint64_t *least,
     *least = *most = ((const struct record *)j->context)->c.ranks;
 }
 
-/* Those of this suite, and the one of adapters. */
+/* Checks the world: one of this suite's, or the adapters'. */
 static bool check_world(struct record_json *j, void *base)
 {
     static const char *const worlds[] = {"local", "threads", "mpi",
@@ -392,7 +392,7 @@ int record_parse_case(const char *text, size_t bytes, const char *file,
     return record_parse(text, bytes, file, &record_case_table, out, out, error);
 }
 
-/* NULL, or why r cannot be written. */
+/* Why r cannot be written; NULL: it can. */
 static const char *check_record(const struct record *r)
 {
     const char *const wrong = case_check(&r->c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * record_docs_test.c - docs/formats.md says of each field of a record who
- * checks it: every field of the tables has a row there, and every row is of a
- * field.
+ * checks it: every field of the tables has a row in the page, and every row is
+ * about a field.
  */
 #include "record/record_internal.h"
 #include "testing/unit_testing.h"

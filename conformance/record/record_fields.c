@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The values of an object's fields, which are all that it has. */
+/* Finds the values of an object's fields; the object may have no others. */
 static bool take_members(struct record_json *j, struct record_field at,
                          json_t *v, const struct record_table *table,
                          json_t **value)
@@ -102,7 +102,7 @@ bool record_read_root(struct record_json *j, json_t *root,
 {
     const struct record_row *const first = &table->row[0];
 
-    /* Before all other fields, which may be others in another version. */
+    /* Before all other fields, because another version may have others. */
     return (first->type != &record_version ||
             first->type->read(j, record_field(first->key),
                               json_object_get(root, first->key), first,
@@ -124,7 +124,7 @@ int record_parse(const char *text, size_t bytes, const char *file,
     return j.status;
 }
 
-/* "key": value, and the next one. */
+/* Writes "key": value for each field, one behind the other. */
 static void record_write_members(struct record_text *t,
                                  const struct record_table *table,
                                  const void *base)
@@ -195,7 +195,8 @@ static bool read_element(struct record_json *j, struct record_field at,
                      : record_read_fields(j, at, v, row->table, to);
 }
 
-/* An element of a list in a list is told of by the outer one's index. */
+/* A refusal of an element in a list of lists names the index in the outer
+ * list. */
 static bool read_elements(struct record_json *j, struct record_field at,
                           const json_t *v, const struct record_row *row,
                           void *to)

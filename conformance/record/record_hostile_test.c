@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * record_hostile_test.c - files that are cut off or damaged are refused or
- * read, and nothing else happens. Says most where a sanitizer watches.
+ * read, and nothing else happens. The test shows most under a sanitizer.
  */
 #include "record/record_testing.h"
 #include "testing/unit_testing.h"
@@ -56,7 +56,8 @@ static uint32_t draw(uint64_t *state, uint32_t n)
     return (uint32_t)(*state >> 33) % n;
 }
 
-/* What tends to break readers, and what no file has. */
+/* Damages a file with texts that tend to break readers, and that no right file
+ * has. */
 static void damage(struct bytes *b, uint64_t *random)
 {
     static const char *const piece[] = {"-1",
@@ -100,7 +101,7 @@ static void damage(struct bytes *b, uint64_t *random)
         }
         return;
     }
-    case 3: /* a stretch of the file, elsewhere */
+    case 3: /* a part of the file is copied over another */
         n = draw(random, 64);
         if (n <= b->n - at && n <= b->n - to) {
             memmove(b->p + at, b->p + to, n);
@@ -115,7 +116,7 @@ static void damage(struct bytes *b, uint64_t *random)
     }
 }
 
-/* Reads all of it, so that a sanitizer sees what is not there. */
+/* Reads every value, so that a sanitizer notices those that are not there. */
 static uint64_t walk(const struct record *r)
 {
     uint64_t sum = 0;
@@ -188,7 +189,7 @@ static void damaged_files_do_no_harm(void **state)
     }
     print_message("%u of %d refused; %llu\n", refused, N_DAMAGES,
                   (unsigned long long)sum);
-    /* Damage to a float in a tensor, or to a name, is not seen here. */
+    /* Damage to a float or a name in a tensors' file goes unnoticed here. */
     assert_in_range(refused, N_DAMAGES / 2, N_DAMAGES - 1);
     for (size_t f = 0; f < N_FILES; f++) {
         free(good[f].p);

@@ -9,11 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-/* The file: a record's rank, and what else is in it. */
+/* What the file has: the rank's number, and what the rank showed. */
 struct rank_file {
     uint32_t rank, n_tensors;
     struct record_rank r;
-    /* Whose it must be. */
+    /* The rank and the case that it must belong to. */
     uint32_t wanted;
     const struct run_case *c;
 };
@@ -25,7 +25,7 @@ static const struct record_rank *rank_of(const struct record_json *j)
     return &((const struct rank_file *)j->context)->r;
 }
 
-/* As many as the case asks for; fewer only of a rank that did not end well. */
+/* Bounds of a list: n elements; fewer only if the rank did not end well. */
 static void so_many(const struct record_json *j, uint64_t n, uint64_t *least,
                     uint64_t *most)
 {
@@ -120,7 +120,7 @@ static void write_error(struct record_text *t, const struct record_row *row,
 static const struct record_row loss = {.type = &record_float,
                                        .room = sizeof(float)};
 
-/* Those of a step are on one line. */
+/* The losses of one step stand on one line. */
 static void write_losses(struct record_text *t, const struct record_row *row,
                          const void *base)
 {
@@ -155,7 +155,7 @@ static const struct record_table collective_table = {
     RECORD_ROWS(collective_rows), .size = sizeof(struct record_collective),
     .tuple = true};
 
-/* An element, in which the list is. */
+/* An element of the list of sequences, which is itself a list. */
 static const struct record_row sequence = {
     .type = &record_list,
     RECORD_LIST(struct record_sequence, c, n),
@@ -164,7 +164,7 @@ static const struct record_row sequence = {
     .line = "\n   ",
     .hangs = true};
 
-/* Before anything was communicated there is the empty one. */
+/* A rank that communicated nothing has one empty sequence. */
 static void write_sequences(struct record_text *t, const struct record_row *row,
                             const void *base)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_read.c - reads a case's folder. It may come from a stranger: files are
- * regular ones of a bounded size, nothing hangs until somebody writes, memory
- * is taken in proportion to the files' sizes, and every number is checked
- * before it is used.
+ * record_read.c - reads a case's folder. The folder may come from a stranger:
+ * only regular files of a bounded size are read, no pipe can make the reader
+ * wait, memory is taken in proportion to the files' sizes, and every number is
+ * checked before it is used.
  */
 #include "checkpoint/safetensors.h"
 #include "record/record_internal.h"
@@ -28,7 +28,7 @@ const char *record_path_tail(const char *path)
     return length > 80 ? path + length - 80 : path;
 }
 
-/* 0, or the errno of what failed. */
+/* Reads all bytes. Returns 0, or the errno of what failed. */
 static int read_all(int fd, char *text, size_t bytes, size_t *got)
 {
     *got = 0;
@@ -119,7 +119,8 @@ static int refuse_tensor(const char *path, const struct safetensors_tensor *t,
                        record_path_tail(path), t->name, what);
 }
 
-/* NONE: none that a tensor may have. */
+/* The dtype of a tensor; NONE: it is one that tensors of records cannot
+ * have. */
 static uint32_t dtype_of(const struct safetensors_tensor *t)
 {
     static const struct {
@@ -142,7 +143,8 @@ static bool is_of_buffer(uint32_t stage)
     return stage >= RECORD_BUFFER && stage <= RECORD_BUFFER_LOADED;
 }
 
-/* What is in a file lies anywhere. Of an integer, 16 bits. */
+/* Element i as a float. Values in a file need not be aligned. Integers are read
+ * 16 bits at a time. */
 static float element(uint32_t dtype, const void *data, uint64_t i)
 {
     const uint64_t bytes = fsdp_is_float(dtype)     ? fsdp_dtype_bytes(dtype)
@@ -246,7 +248,8 @@ static int read_tensors(const char *path, const struct run_case *c,
     return status;
 }
 
-/* A rank whose files are not both there keeps what case.json said of it. */
+/* Reads a rank's two files. A rank that lacks one keeps what case.json said of
+ * it. */
 static int read_rank(const char *directory, const struct record *all,
                      uint32_t rank, struct record_rank *r,
                      struct fsdp_error *error)
@@ -292,7 +295,8 @@ static int read_rank(const char *directory, const struct record *all,
     return status;
 }
 
-/* A file for the values, if they are many. 16 bits become 32. */
+/* Makes a file for the values, if they are many. Values of 16 bits take 32 in
+ * it. */
 static struct record_spill *make_spill(const char *directory,
                                        const struct record *of)
 {
@@ -324,7 +328,8 @@ static bool is_rank_file(const char *name, unsigned long *rank)
     return strcmp(end, ".json") == 0 || strcmp(end, ".safetensors") == 0;
 }
 
-/* A rank too many is what another run left, or another world. */
+/* Refuses files of a rank that this world does not have: another run left
+ * them. */
 static int check_names(const char *directory, uint32_t n_ranks,
                        struct fsdp_error *error)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_sample_test.c - which ranks of a sampled record are drawn; what a rank
- * that is not leaves out; and that nobody can choose another sample.
+ * record_sample_test.c - which ranks of a sampled record are drawn; what the
+ * ranks that are not drawn leave out; and that no record can have another
+ * sample.
  */
 #include "record/record_testing.h"
 #include "testing/unit_testing.h"
@@ -34,8 +35,8 @@ UNIT_TEST(so_many_ranks_are_drawn_as_are_asked_for)
     }
 }
 
-/* A larger sample has the smaller one. Each rank is drawn by some seed, and
- * none but 0 by all: about as often as the others. */
+/* A larger sample contains the smaller one. Each rank is drawn by some seeds,
+ * about as many as any other; only rank 0 is drawn by all. */
 UNIT_TEST(ranks_are_drawn_by_the_seed)
 {
     uint32_t times[64] = {0};
@@ -55,7 +56,8 @@ UNIT_TEST(ranks_are_drawn_by_the_seed)
     }
 }
 
-/* What every rank has of the whole model, and nothing else. */
+/* Only stages that show whole parameters are left out, and only if they have no
+ * values. */
 UNIT_TEST(places_without_values_go)
 {
     static const uint32_t stages[] = {RECORD_UNSHARDED, RECORD_BEFORE,
@@ -116,7 +118,7 @@ static void no_other_sample_is_taken(void **state)
     record_release(&r);
 }
 
-/* Rank 1 says less than it has. */
+/* Rank 1 says that it left out what it shows. */
 static void what_is_left_out_is_not_there(void **state)
 {
     struct record_tensor *t;

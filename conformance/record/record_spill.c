@@ -17,13 +17,14 @@ struct record_spill {
     char *at;       /* addresses, without memory until they are mapped */
     uint64_t bytes; /* whole pages */
     uint64_t used;
-    bool *seen; /* blocks, since pages were last given back; so many: */
+    bool *seen; /* blocks that were read since pages were last given back; how
+                   many: */
     uint64_t n_seen;
     bool written; /* pages may differ from the file, and are kept */
 };
 
 enum {
-    BLOCK_BYTES = 1 << 16 /* as much comes with a page that is looked at */
+    BLOCK_BYTES = 1 << 16 /* the system reads so much along with a page */
 };
 
 static float *at(const struct record_spill *spill, uint64_t place)
@@ -44,7 +45,7 @@ static int by_address(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* To be freed; NULL: no memory. */
+/* The caller frees it; NULL: no memory. */
 static struct record_tensor **list_spilled(const struct record_spill *spill,
                                            const struct record *of, uint64_t *n)
 {
@@ -93,7 +94,7 @@ static int open_nameless(void)
     return fd;
 }
 
-/* Takes the descriptor, also where it fails. */
+/* Takes over the descriptor, even if it fails. */
 static struct record_spill *spill_of(int fd, uint64_t bytes)
 {
     struct record_spill *const spill = calloc(1, sizeof(*spill));
@@ -167,7 +168,8 @@ void record_spill_put(struct record_spill *spill, struct record_tensor *t)
     spill->used += bytes;
 }
 
-/* By what is compared with each other: the same parameter of all ranks. */
+/* The order in which values are compared: one parameter of all ranks, then the
+ * next one. */
 static int by_place(const void *a, const void *b)
 {
     const struct record_tensor *const x = *(struct record_tensor *const *)a;
@@ -181,7 +183,7 @@ static int by_place(const void *a, const void *b)
     return order != 0 ? order : by_address(a, b);
 }
 
-/* Copies from one file to the other; what lay at `from` lies at `to`. */
+/* Copies a tensor's values into the file fd, to the place `to`. */
 static bool move_values(const struct record_spill *from, int fd, uint64_t to,
                         const struct record_tensor *t)
 {
@@ -203,8 +205,8 @@ static bool move_values(const struct record_spill *from, int fd, uint64_t to,
     return true;
 }
 
-/* Whoever compares ranks looks at one parameter of all of them, then at the
- * next one: so they lie in the file, which was written rank by rank. */
+/* Sorts the file, which was written rank by rank: the judge looks at one
+ * parameter of all ranks, then at the next one. */
 static int arrange(struct record_spill *spill, const struct record *of)
 {
     uint64_t n = 0;
@@ -240,7 +242,7 @@ static int arrange(struct record_spill *spill, const struct record *of)
 
 static int map_file(struct record_spill *spill)
 {
-    /* The last page's rest is zeros. */
+    /* Behind the values, the last page is filled with zeros. */
     return mmap(spill->at, whole_pages(spill->used), PROT_READ | PROT_WRITE,
                 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, spill->fd,
                 0) != MAP_FAILED
@@ -330,7 +332,8 @@ void record_spill_look(struct record_spill *spill,
     }
 }
 
-/* A tensor of the copy that is no longer as the original has it. */
+/* Gives a tensor of the copy memory of its own, if it differs from the
+ * original's. */
 static int own_values(const struct record_spill *from,
                       const struct record_spill *to, struct record_tensor *t)
 {

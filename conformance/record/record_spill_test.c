@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * record_spill_test.c - a record with many values: each is read as it was
- * written, a copy keeps what was done to it and the original does not see it,
- * and however much is looked at, little of it is in memory at once.
+ * written; what is written into a copy stays in it and does not reach the
+ * original; and however many values are read, few are in memory at once.
  */
 #include "record/record.h"
 #include "record/record_spill.h"
@@ -37,7 +37,7 @@ static void make_tensor(uint32_t stage, uint32_t parameter,
     }
 }
 
-/* Some 48 MB in files, and 64 as they are read. */
+/* Some 48 MB in files, and 64 MB when it is read. */
 static void make_large(struct record *r)
 {
     struct record_rank *rank;
@@ -71,8 +71,8 @@ static uint64_t resident(void)
     return shared * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* All values, but that of this tensor at 0 is `first`. How much memory it
- * took. */
+/* Reads all values. Each must be right, and the first of this tensor must be
+ * `first`. Returns the most memory that this took. */
 static uint64_t look_at_all(const struct record *r, uint32_t stage,
                             uint32_t parameter, float first)
 {
@@ -128,8 +128,8 @@ static void is_read_as_it_was_written(void **state)
     record_release(&back);
 }
 
-/* The first of them, one in the middle and the last: what is given back before
- * and behind them is not theirs. */
+/* Changes the first tensor, one in the middle and the last one, so that pages
+ * before and behind a changed one are given back, and it is not. */
 static void a_copy_keeps_what_was_done_to_it(void **state)
 {
     static const uint32_t which[] = {0, PARAMETERS + 7,
@@ -151,7 +151,8 @@ static void a_copy_keeps_what_was_done_to_it(void **state)
         look_at_all(&back, RECORD_N_STAGES, 0, 0.0f);
         record_release(&copy);
     }
-    /* Until it is settled a copy is left as it is, too. */
+    /* Before it is settled, a copy that was changed must keep its pages,
+     * too. */
     assert_int_equal(record_copy(&back, &copy), FSDP_OK);
     copy.rank[0].tensor[3].data[0] = -1.5f;
     look_at_all(&copy, RECORD_UNSHARDED, 3, -1.5f);

@@ -107,7 +107,7 @@ static void what_was_carried_comes_back(void **state)
     record_release(&back);
 }
 
-/* A script answers as often as it makes wrong calls. */
+/* Answers of a script, of which there are as many as wrong calls. */
 static void many_answers_are_read_back(void **state)
 {
     enum {

@@ -23,7 +23,8 @@ static inline int make_folder(void **state)
     return folder && mkdtemp(folder) ? 0 : -1;
 }
 
-/* Fails where a test left more than a record: a .partial, say. */
+/* Removes the folder; fails if a test left more in it than a record: a
+ * .partial, say. */
 static inline int drop_folder(void **state)
 {
     int status = record_clear(*state, NULL);
@@ -65,7 +66,7 @@ static inline void make_sequences(struct record_rank *r)
         {FSDP_REDUCE_SCATTER, FSDP_DIM_SHARD, FSDP_DTYPE_BF16, FSDP_FOLD_TREE,
          0, FSDP_NO_UNIT, UINT64_C(1) << 53},
     };
-    /* Values that a faulty engine gives. */
+    /* Fields out of range, as only a faulty engine gives them. */
     static const struct record_collective odd[] = {
         {17, 18, 19, 20, 21, 22, UINT64_MAX},
         {UINT32_MAX, FSDP_DIM_WORLD, UINT32_MAX, UINT32_MAX, UINT32_MAX,
@@ -97,7 +98,7 @@ static inline void make_tensors(struct record_rank *r)
     r->tensor = COPY(t);
 }
 
-/* Of three steps. */
+/* The memory of a run of three steps. */
 static inline void make_memory(struct record_memory *m)
 {
     const uint64_t allocations[] = {3, 0, UINT64_C(1) << 53};
@@ -273,7 +274,7 @@ static inline void write_record(const char *folder, const struct record *r)
 static inline void assert_same_ranks(const struct record_rank *a,
                                      const struct record_rank *b)
 {
-    /* All that is no pointer: with the pointers taken out. */
+    /* All that is no pointer: pointers are cleared in these copies. */
     struct record_rank x = *a;
     struct record_rank y = *b;
 
@@ -375,7 +376,7 @@ static inline void discard(const char *folder, const char *name)
     assert_int_equal(unlink(path), 0);
 }
 
-/* The first `was` of a file, which is there, becomes `now`. */
+/* Replaces the first `was` in a file, which must be there, by `now`. */
 static inline void replace(const char *folder, const char *name,
                            const char *was, const char *now)
 {
@@ -389,7 +390,7 @@ static inline void replace(const char *folder, const char *name,
     if (!at) {
         free(b.p);
         fail_msg("%s has no %s", name, was);
-        return; /* never: for analyzers, who do not know fail_msg */
+        return; /* never reached: for analyzers, who do not know fail_msg */
     }
     text = malloc(b.n + more);
     assert_non_null(text);

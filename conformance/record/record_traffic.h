@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_traffic.h - collectives of one rank, counted: by whoever carries them
- * and by whoever records them, alike, so that the two can be compared.
+ * record_traffic.h - counts of one rank's collectives. The carrier and the
+ * recorder count them alike, so that the two can be compared.
  */
 #ifndef FSDP_CTS_RECORD_TRAFFIC_H
 #define FSDP_CTS_RECORD_TRAFFIC_H
@@ -11,28 +11,34 @@
 #include <string.h>
 
 enum {
-    RECORD_TRAFFIC_ROWS = 32, /* more than any case has; the rest is in `order`
-                                 alone */
-    RECORD_PAYLOADS = 8192    /* the first ones: as all named cases have */
+    /* more than any case needs; what has no row left is counted in `order`
+     * alone */
+    RECORD_TRAFFIC_ROWS = 32,
+    /* of the first collectives: enough for all named cases */
+    RECORD_PAYLOADS = 8192
 };
 
 struct record_traffic {
-    uint64_t exchanges, exchanged; /* out of band: calls, bytes of a rank */
-    uint64_t amid; /* of them between the first reduction and the last one */
-    /* Not written: exchanges before the first reduction, and reductions. */
+    /* out-of-band exchanges: calls, and this rank's bytes */
+    uint64_t exchanges, exchanged;
+    uint64_t amid; /* how many of these came between the first and the last
+                      reduction */
+    /* Not written: how many exchanges came before the first reduction, and how
+     * many reductions there were. */
     uint64_t before, reductions;
-    uint64_t mismatches; /* calls of either kind in which ranks disagreed: each
-                            is told what the others have said */
+    uint64_t mismatches; /* collectives and exchanges in which the ranks' calls
+                            disagreed: each rank is told what the others said */
     uint64_t order;      /* a hash of all collectives, in order */
-    uint32_t n_rows;     /* in the order in which they came first */
+    uint32_t n_rows;     /* in the order in which each kind of row came first */
     struct record_traffic_row {
         uint32_t kind, dim, dtype;
-        uint64_t calls, n; /* n: elements, as in comm.h, of all calls */
+        /* of all these calls; n counts elements, as comm.h does */
+        uint64_t calls, n;
     } row[RECORD_TRAFFIC_ROWS];
 };
 
-/* What a rank has communicated, as somebody else knows it who carries it. Of
- * its first collectives, in order,
+/* What a rank has communicated, as the carrier of its messages knows it. For
+ * each of its first collectives, in order,
  *
  *     payload  a hash of the bytes that others get from it
  *              (record_payload_add); of an all-reduce those that it is reduced
@@ -43,21 +49,23 @@ struct record_traffic {
  *              it without the message. */
 struct record_carried {
     struct record_traffic traffic;
-    uint32_t n; /* of those: RECORD_PAYLOADS at most */
+    uint32_t n; /* how many payloads: RECORD_PAYLOADS at most */
     uint64_t payload[RECORD_PAYLOADS], digest[RECORD_PAYLOADS];
 };
 
-/* Of a rank whose record crossed to another process as it happened. */
+/* What was recorded and what was carried, of a rank whose record another
+ * process wrote down while the rank ran. */
 struct record_account {
-    uint32_t known; /* 0: nobody has counted */
-    uint32_t own;   /* the engine brings a communicator: what is recorded went
-                       by that */
+    uint32_t known; /* 0: nothing was counted */
+    uint32_t own;   /* the engine brings its own communicator, through which the
+                       recorded collectives went */
     struct record_traffic recorded, carried;
-    uint32_t n_payloads, n_digests; /* of what was carried */
+    /* lengths of the lists of what was carried */
+    uint32_t n_payloads, n_digests;
     uint64_t *payload, *digest;
 };
 
-/* Most of it is empty: what is not there is not copied. */
+/* Copies the part of the arrays that is filled: most of the struct is empty. */
 static inline void record_carried_copy(struct record_carried *to,
                                        const struct record_carried *from)
 {
@@ -73,8 +81,8 @@ static inline uint64_t record_traffic_mix(uint64_t order, uint64_t x)
     return order ^ (order >> 29);
 }
 
-/* Goes on with the bytes of one that is `hash` so far, and began with 0: of the
- * same bytes it is the same, if all pieces but the last are whole words. */
+/* Adds bytes to a hash, which begins as 0. The same bytes give the same hash in
+ * whatever pieces they come, if all pieces but the last are whole words. */
 static inline uint64_t record_payload_add(uint64_t hash, const void *bytes,
                                           uint64_t n)
 {
@@ -90,13 +98,14 @@ static inline uint64_t record_payload_add(uint64_t hash, const void *bytes,
     return hash;
 }
 
-/* The whole of what is for several others: a part each, in their order. */
+/* The hash of a message with a part for each of several ranks: joins the hashes
+ * of the parts, in their order. */
 static inline uint64_t record_payload_join(uint64_t all, uint64_t part)
 {
     return record_traffic_mix(all, part + 1);
 }
 
-/* What a bit of an element is worth, by its place. */
+/* The weight that an element's bits have in a digest at this place. */
 static inline uint64_t record_digest_weight(uint64_t place)
 {
     const uint64_t x = (place + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -104,16 +113,16 @@ static inline uint64_t record_digest_weight(uint64_t place)
     return (x ^ (x >> 29)) | 1;
 }
 
-/* Adds elements [place, place + n) of a message to a digest: the bits of each,
- * times a weight of its place, so that +0 adds nothing. An element has `bytes`
- * bytes, at most 8. */
+/* Adds elements [place, place + n) of a message to a digest: the bits of each
+ * element times the weight of its place, so that +0 adds nothing. An element
+ * has `bytes` bytes, 8 at most. */
 static inline uint64_t record_digest_add(uint64_t sum, uint64_t place,
                                          const void *values, uint64_t n,
                                          uint32_t bytes)
 {
     const unsigned char *const p = (const unsigned char *)values;
 
-    if (bytes == sizeof(uint32_t)) { /* which is most of what there is */
+    if (bytes == sizeof(uint32_t)) { /* the most frequent case */
         for (uint64_t i = 0; i < n; i++) {
             uint32_t x;
 

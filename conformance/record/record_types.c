@@ -26,7 +26,7 @@ bool record_refuse(struct record_json *j, struct record_field at,
                    const char *format, ...)
 {
     const size_t length = strlen(j->file);
-    /* Of a long path the end says more. */
+    /* The end of a long path says more than its beginning. */
     const char *const file = length > 80 ? j->file + length - 80 : j->file;
     char name[64];
     char index[24] = "";
@@ -331,7 +331,7 @@ static bool read_double(struct record_json *j, struct record_field at,
 
 const struct record_type record_double = {read_double, NULL};
 
-/* Whether the decimal says the same as the float, the sign of 0 too. */
+/* Whether the decimal has the value of the float, with the sign of a 0. */
 static bool agrees(const json_t *decimal, float x)
 {
     const char *const text = json_string_value(decimal);
@@ -382,7 +382,7 @@ static void write_float(struct record_text *t, const struct record_row *row,
         record_text_add(t, "[\"%s\", \"0x%08x\"]", x < 0.0f ? "-inf" : "inf",
                         bits);
     } else if (bits == 0x80000000u) {
-        /* JSON's -0 is an integer, and has no sign. */
+        /* JSON reads -0 as an integer, which has no sign. */
         record_text_add(t, "[-0.0, \"0x80000000\"]");
     } else {
         record_text_add(t, "[%.9g, \"0x%08x\"]", (double)x, bits);
@@ -395,7 +395,7 @@ static bool read_named(struct record_json *j, struct record_field at,
                        const char *text, const struct record_row *row,
                        void *base)
 {
-    /* Names are given to small values, and to the largest one. */
+    /* Only small values, and the largest one, have names. */
     const uint32_t last = 64;
 
     for (uint32_t i = 0; i <= last; i++) {

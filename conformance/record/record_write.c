@@ -55,7 +55,7 @@ int record_rank_path(char path[RECORD_PATH_BYTES], const char *directory,
     return record_path(path, directory, name, error);
 }
 
-/* "rank-7.json" and its like, of whatever world the record before was. */
+/* Whether it is a file of a rank, "rank-7.json" and the like, in any world. */
 static bool is_of_rank(const char *name)
 {
     static const char *const suffix[] = {".json", ".safetensors",
@@ -190,7 +190,8 @@ static size_t utf8_bytes(const unsigned char *s, size_t left)
     return n;
 }
 
-/* Bytes of the character at s; 0: it is none, or one that nobody prints. */
+/* The bytes of the character at s; 0: it is no character, or cannot be
+ * printed. */
 static size_t printable_bytes(const unsigned char *s, size_t left)
 {
     return s[0] < 0x20 || s[0] == 0x7f ? 0 : utf8_bytes(s, left);
@@ -319,7 +320,7 @@ static bool lacks_array(const struct record_rank *r)
 /* NULL, or what is wrong with arrays of r. */
 static const char *check_rank(const struct record_rank *r)
 {
-    /* Before anything was communicated there is the empty sequence alone. */
+    /* A rank that communicated nothing has the empty sequence alone. */
     const uint32_t n_sequences = r->n_sequences != 0 ? r->n_sequences : 1;
 
     if (lacks_array(r)) {
@@ -354,7 +355,7 @@ static const char *const dtype_name[] = {
     [FSDP_DTYPE_I32] = "I32",   [FSDP_DTYPE_I64] = "I64",
     [FSDP_DTYPE_U8] = "U8"};
 
-/* What was seen in 16 bits, or of integers, so again: every value fits. */
+/* The values as they were seen, in 16 bits or as integers: every value fits. */
 static void *narrowed(const struct record_tensor *t)
 {
     uint16_t *const to = malloc(t->n * sizeof(*to) + 1);

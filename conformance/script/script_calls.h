@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_calls.h - the calls that an engine must refuse, and what is said of
- * each: its name, when it must be refused, and with which status.
+ * script_calls.h - the calls that an engine must refuse, and what the suite
+ * knows of each: its name, when it must be refused, and with which status.
  */
 #ifndef FSDP_CTS_SCRIPT_CALLS_H
 #define FSDP_CTS_SCRIPT_CALLS_H
@@ -96,7 +96,7 @@ enum script_call {
     SCRIPT_CALL_STEP_WITH_PARTIALS,
     SCRIPT_CALL_CLIP_WITH_PARTIALS,
     SCRIPT_CALL_CLIP_WITH_PENDING,
-    SCRIPT_N_DRAWN_CALLS, /* generator 2 draws those above */
+    SCRIPT_N_DRAWN_CALLS, /* generator 2 draws the calls above */
     SCRIPT_CALL_UNCLAIMED_SHARED = SCRIPT_N_DRAWN_CALLS,
     SCRIPT_CALL_TIED_ACROSS_UNITS,
     SCRIPT_CALL_TIED_TO_TIED,
@@ -124,7 +124,7 @@ enum script_call {
     SCRIPT_CALL_SET_PREDIVIDE_INFINITE,
     SCRIPT_CALL_SET_PREDIVIDE_TINY,
     SCRIPT_CALL_SET_FACTOR_IN_PASS,
-    SCRIPT_N_DRAWN_LATER, /* generator 3 draws those above, too */
+    SCRIPT_N_DRAWN_LATER, /* generator 3 draws the calls above, too */
     SCRIPT_CALL_UNCLAIMED_PARAMETER_UNITS = SCRIPT_N_DRAWN_LATER,
     SCRIPT_CALL_UNCLAIMED_IGNORED,
     SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE,
@@ -154,13 +154,13 @@ enum script_call {
     SCRIPT_CALL_UNKNOWN_OFFLOAD_OF_UNIT,
     SCRIPT_CALL_OFFLOAD_NO_HOST,
     SCRIPT_CALL_OFFLOAD_OF_UNIT_NO_HOST,
-    SCRIPT_CALL_ASSIGN_IN_PASS, /* from here on generator 4 draws them */
+    SCRIPT_CALL_ASSIGN_IN_PASS, /* generator 4 draws these, too, */
     SCRIPT_CALL_ASSIGN_WHILE_OPEN,
     SCRIPT_CALL_ASSIGN_BEYOND,
     SCRIPT_CALL_ASSIGN_FAR,
     SCRIPT_CALL_ASSIGN_UNKNOWN,
     SCRIPT_CALL_ASSIGN_OF_IGNORED,
-    SCRIPT_N_DRAWN_LAST, /* up to those above; generator 5 some more, */
+    SCRIPT_N_DRAWN_LAST, /* up to here; generator 5 draws these, too, */
     SCRIPT_CALL_DEFERRED_BEGIN = SCRIPT_N_DRAWN_LAST,
     SCRIPT_CALL_DEFERRED_SAVE,
     SCRIPT_CALL_DEFERRED_UNSHARD_ALL,
@@ -169,7 +169,7 @@ enum script_call {
     SCRIPT_CALL_RANKS_DISAGREE_ON_VALUES,
     SCRIPT_CALL_LAST_RANK_HAS_VALUES,
     SCRIPT_CALL_UNCLAIMED_DEFERRED,
-    SCRIPT_CALL_SUMMON_IN_PASS, /* up to those above; and 6 these, too */
+    SCRIPT_CALL_SUMMON_IN_PASS, /* up to here; generator 6 these, too, */
     SCRIPT_CALL_SUMMON_WHILE_OPEN,
     SCRIPT_CALL_SUMMON_UNKNOWN_UNIT,
     SCRIPT_CALL_LOAD_RENAMED,
@@ -178,7 +178,7 @@ enum script_call {
     SCRIPT_CALL_SAVE_ROUNDED_SHARDS,
     SCRIPT_CALL_LOAD_PARTS,
     SCRIPT_CALL_LOAD_ROUNDED,
-    SCRIPT_CALL_SEND_IN_PASS, /* and 7 these */
+    SCRIPT_CALL_SEND_IN_PASS, /* and generator 7 these */
     SCRIPT_CALL_SEND_WHILE_OPEN,
     SCRIPT_CALL_SEND_NONE,
     SCRIPT_CALL_SEND_LACKING,
@@ -186,10 +186,11 @@ enum script_call {
     SCRIPT_CALL_SEND_LENIENCY,
     SCRIPT_CALL_SET_DIVIDE_OF_ALL,
     SCRIPT_CALL_CLIP_OVERFLOW,
-    SCRIPT_CALL_RANKS_DISAGREE_ON_DTYPES, /* of one unit; so are these */
+    SCRIPT_CALL_RANKS_DISAGREE_ON_DTYPES, /* they disagree on one unit; so in
+                                             the next two */
     SCRIPT_CALL_RANKS_DISAGREE_ON_OFFLOAD,
     SCRIPT_CALL_RANKS_DISAGREE_ON_RESHARD,
-    SCRIPT_CALL_DEFERRED_UNSHARD, /* nor are these drawn */
+    SCRIPT_CALL_DEFERRED_UNSHARD, /* from here on none is drawn */
     SCRIPT_CALL_DEFERRED_SUMMON,
     SCRIPT_CALL_RANKS_DISAGREE_ON_REDUCE_DTYPE,
     SCRIPT_CALL_RANKS_DISAGREE_ON_GRAD_DTYPE,
@@ -199,49 +200,56 @@ enum script_call {
     SCRIPT_N_CALLS,
 };
 
-/* When a call must be refused. Of several bits, any one. */
+/* When a call must be refused; of several bits, any one is enough. */
 enum script_when {
-    SCRIPT_AT_REST = 1,       /* no pass is under way */
-    SCRIPT_UNTRAINED = 2,     /* between lives: an offer to shard */
-    SCRIPT_PENDING = 4,       /* at rest; gradients that sync has not reduced */
-    SCRIPT_GRADIENTS = 8,     /* at rest; any gradients */
-    SCRIPT_SAVING = 16,       /* at rest; a save has not been waited for */
-    SCRIPT_IDLE = 32,         /* at rest; none is under way */
-    SCRIPT_IN_PASS = 64,      /* anywhere in a pass */
-    SCRIPT_AT_START = 128,    /* in a pass of which no point has been passed */
-    SCRIPT_IN_FORWARD = 256,  /* in a pass; one point has been passed */
-    SCRIPT_AT_LAST = 512,     /* in a training pass; all points have been */
-    SCRIPT_EARLY = 1024,      /* in a pass; points are left */
-    SCRIPT_SAVED = 2048,      /* at rest; there is a whole checkpoint */
-    SCRIPT_OPEN_ALL = 4096,   /* between unshard_all and reshard_all */
-    SCRIPT_PARTIAL = 16384,   /* at rest; sums that replicas have not met for */
-    SCRIPT_STATELESS = 32768, /* at rest; in the whole checkpoint a a parameter
-                                 has no states that is trained now */
-    SCRIPT_FREE = 65536,      /* at rest; no gradients, and no save is under
-                                 way: nothing else would be refused */
+    SCRIPT_AT_REST = 1, /* no pass is under way */
+    /* between lives: a model is offered to be sharded */
+    SCRIPT_UNTRAINED = 2,
+    /* at rest; some gradients have not been reduced */
+    SCRIPT_PENDING = 4,
+    SCRIPT_GRADIENTS = 8,    /* at rest; there are gradients, reduced or not */
+    SCRIPT_SAVING = 16,      /* at rest; a save has not been waited for */
+    SCRIPT_IDLE = 32,        /* at rest; no save is under way */
+    SCRIPT_IN_PASS = 64,     /* anywhere in a pass */
+    SCRIPT_AT_START = 128,   /* in a pass, before its first point */
+    SCRIPT_IN_FORWARD = 256, /* in a pass, behind its first point */
+    SCRIPT_AT_LAST = 512,    /* in a training pass, behind all of its points */
+    SCRIPT_EARLY = 1024,     /* in a pass, before its last point */
+    SCRIPT_SAVED = 2048,     /* at rest; checkpoint `a` is whole */
+    SCRIPT_OPEN_ALL = 4096,  /* between unshard_all and reshard_all */
+    /* at rest; replicas have not added up some sums */
+    SCRIPT_PARTIAL = 16384,
+    /* at rest; checkpoint `a` is whole, and lacks the states of a parameter
+     * that is trained now */
+    SCRIPT_STATELESS = 32768,
+    /* at rest; no gradients, and no save is under way: the call is refused for
+     * what it says, not for when it comes */
+    SCRIPT_FREE = 65536,
     SCRIPT_STEP_SET = 262144, /* at rest; the next pass has been given a step */
     SCRIPT_NOT_FINITE = 8192, /* at rest; an edit has made reduced gradients
                                  that are not finite for certain */
-    SCRIPT_EMPTY = 524288,    /* at rest; parameters have no values for certain
-                               */
-    SCRIPT_RENAMED = 1048576, /* at rest; the whole checkpoint a has other names
-                               */
-    SCRIPT_PARTS = 2097152,   /* at rest; the whole checkpoint a has no
-                                 parameters */
-    SCRIPT_ROUNDED = 4194304, /* at rest; it has them rounded */
-    SCRIPT_SCALED_UP = 16777216, /* at rest; reduced gradients of a loss that
-                                    is scaled by 2^16 or more, as passes have
-                                    left them */
+    /* at rest; some parameter has no values, for certain */
+    SCRIPT_EMPTY = 524288,
+    /* at rest; checkpoint `a` is whole and has other names */
+    SCRIPT_RENAMED = 1048576,
+    /* at rest; checkpoint `a` is whole, without parameters */
+    SCRIPT_PARTS = 2097152,
+    /* at rest; checkpoint `a` is whole, its values rounded */
+    SCRIPT_ROUNDED = 4194304,
+    /* at rest; reduced gradients of a loss that is scaled by 2^16 or more,
+     * which nothing has changed since the passes */
+    SCRIPT_SCALED_UP = 16777216,
     SCRIPT_PREDIVIDED = 8388608, /* at rest; a unit's predivide factor was set
                                     to 256 or more */
     SCRIPT_HOLDS = 131072, /* half way through a training pass in which all
                               units stay from their forward to their
                               backward */
 };
-/* Statuses with which a call may be refused. */
+/* With which statuses a call may be refused. */
 enum script_refusal {
     SCRIPT_IS_INVALID = 0, /* INVALID alone */
-    SCRIPT_IS_UNSUPPORTED, /* that, or UNSUPPORTED: a matter of claims */
+    SCRIPT_IS_UNSUPPORTED, /* INVALID, or UNSUPPORTED where an engine need not
+                              support it */
     SCRIPT_IS_OF_FILES,    /* IO or FORMAT */
     SCRIPT_IS_A_MISMATCH,  /* MISMATCH alone */
 };
@@ -249,11 +257,12 @@ struct script_call_row {
     const char *name;       /* in texts, and among the answers of records */
     uint32_t when;          /* enum script_when */
     uint32_t refusal;       /* enum script_refusal */
-    const char *allowed_by; /* the claim that makes it right; NULL: none */
+    const char *allowed_by; /* the claim of an engine for which the call is
+                               legal; NULL: none */
 };
-/* By enum script_call. */
+/* Indexed by enum script_call. */
 extern const struct script_call_row script_calls[];
-/* In a sentence: when one of the bits holds. */
+/* The end of a sentence: "... when one of these bits holds". */
 const char *script_when_text(uint32_t when);
 
 #endif

@@ -15,9 +15,10 @@ struct chance {
 
 /* 0 .. n - 1; n > 0 */
 uint32_t chance_below(struct chance *c, uint32_t n);
-/* True in one of n calls. */
+/* True with a chance of 1 in n. */
 bool chance_one_in(struct chance *c, uint32_t n);
-/* An index of `weights`, each as likely as its weight; not all are 0. */
+/* An index of `weights`; each comes as often as its weight says. Not all may be
+ * 0. */
 uint32_t chance_weighted(struct chance *c, const uint32_t *weights, uint32_t n);
 
 #endif

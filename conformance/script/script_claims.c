@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_claims.c - which claims a script needs of an engine. Of a drawn
- * script, an engine that claims less is given what is left without the actions
- * that it cannot play.
+ * script_claims.c - which claims a script needs of an engine. A drawn script
+ * loses the actions that an engine with fewer claims cannot play.
  */
 #include "script/script_mask.h"
 
@@ -26,8 +25,8 @@ static bool begins(const char *name, const char *with)
     return strncmp(name, with, strlen(with)) == 0;
 }
 
-/* Which claim a call that must be refused is about: the first row whose word
- * its name begins with tells. */
+/* Which claim a refused call is about: that of the first row with whose word
+ * the call's name begins. */
 static const struct {
     const char *begins, *claim;
 } claim_of_word[] = {
@@ -114,8 +113,8 @@ static const char *const form_claims[] = {[FSDP_SAVE_FULL] = "save-full",
                                           [FSDP_SAVE_SHARDED] = "save-sharded",
                                           [FSDP_SAVE_LOCAL] = "save-local"};
 
-/* The claim that makes the call right, which must be refused without it; NULL:
- * it is not claimed. */
+/* The claim that makes the call legal, if the engine has that claim; without it
+ * the call must be refused. NULL: the call must be refused. */
 static const char *allowed_by(const struct script_action *a,
                               const char *const *claims)
 {
@@ -132,7 +131,7 @@ static const char *claim_of_knob(const struct script_action *a)
                                              : "unit-controls";
 }
 
-/* What the action as such is one of, or NULL. */
+/* The claim that this kind of action belongs to; NULL: none. */
 static const char *claim_of_verb(const struct script_action *a)
 {
     switch (a->verb) {
@@ -219,7 +218,7 @@ static const char *world_lacks(const struct script *s,
     return case_lacks(&c, claims);
 }
 
-/* A unit is said not to be reduced. */
+/* Whether the action sets a unit not to be reduced. */
 static bool unsyncs(const struct script_action *a)
 {
     return a->verb == SCRIPT_SET && a->knob == FSDP_KNOB_GRADIENT_SYNC &&
@@ -280,7 +279,8 @@ const char *script_unclaimed(const struct script *s, const char *const *claims)
 
 /* ---- What is left for an engine ---- */
 
-/* Without a claim that its case needs, a choice becomes plain. */
+/* The choices of the header that become plain if the engine lacks a claim that
+ * its case needs. */
 static const struct {
     const char *claim;
     uint32_t plain;
@@ -319,7 +319,8 @@ static uint32_t plain_choice(const char *claim)
     return 0;
 }
 
-/* What begins without values is given them: none have been saved. */
+/* Whether the engine cannot give values to lives that begin without any: as
+ * nothing was saved by then, they must be assigned. */
 static bool lacks_values_for(const struct script *s, const char *const *claims)
 {
     return s->deferred
@@ -336,7 +337,7 @@ static uint32_t plain_for(const struct script *s, const char *const *claims)
     for (uint32_t i = 0; i < n; i++) {
         plain |= lacking(list[i], claims) ? plain_choice(list[i]) : 0;
     }
-    /* Units of a random graph may be resharded each in its own way. */
+    /* Units of a random graph may each reshard in another way. */
     plain |= strcmp(s->c.workload, "graph") != 0 || has(claims, "shard-grad-op")
                  ? 0
                  : SCRIPT_PLAIN_MODEL;
@@ -348,7 +349,7 @@ static uint32_t plain_for(const struct script *s, const char *const *claims)
     return plain;
 }
 
-/* By how much the action says less; false: it cannot, and goes. */
+/* Sets by how much the action must say less; false: it cannot, and must go. */
 static bool less_for(const struct script *s, const struct script_action *a,
                      const char *const *claims, uint8_t *less)
 {

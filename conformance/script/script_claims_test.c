@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_claims_test.c - what an engine is asked for that claims less: of each
- * drawn script what it can play, and no call that it may take.
+ * script_claims_test.c - what an engine with fewer claims is asked: the part of
+ * each drawn script that it can play, and no refused call that is legal for it.
  */
 #include "cases/case_claims.h"
 #include "script/script_mask_testing.h"
@@ -35,7 +35,7 @@ static void project(uint64_t seed, const char *const *claims, uint32_t least)
     script_release(&s);
 }
 
-/* All claims that scripts know, but for one. */
+/* All claims that scripts know, without one. */
 static uint32_t all_but(const char *one, const char *list[64])
 {
     uint32_t n = 0;
@@ -70,7 +70,7 @@ UNIT_TEST(test_all_but_one)
     }
 }
 
-/* Whether it has a call that a claim makes right. */
+/* Whether it has a call that some claim makes legal. */
 static bool offers_unclaimed(const struct script *s)
 {
     bool offers = false;
@@ -82,8 +82,8 @@ static bool offers_unclaimed(const struct script *s)
     return offers;
 }
 
-/* An engine that claims everything is asked for everything, but for calls that
- * its claims make right. */
+/* An engine that claims everything is asked for all of a script, without calls
+ * that its claims make legal. */
 UNIT_TEST(test_everything)
 {
     const char *list[64];
@@ -109,7 +109,7 @@ UNIT_TEST(test_everything)
     assert_in_range(whole, 900, 1000);
 }
 
-/* Each of these settings needs just this one beyond the core. */
+/* Each of these settings needs this one claim beyond the core. */
 UNIT_TEST(test_settings)
 {
     static const char id[] =
@@ -169,7 +169,7 @@ UNIT_TEST(test_own_numbers)
     script_release(&s);
 }
 
-/* Who takes no values cannot begin without. */
+/* An engine that takes no values cannot begin without them. */
 UNIT_TEST(test_without_values)
 {
     static const char *const with[] = {"flat", "full-shard", "fold-rank",
@@ -204,7 +204,7 @@ UNIT_TEST(test_not_even_core)
     script_release(&s);
 }
 
-/* Each of these needs just this one beyond the core. */
+/* Each of these actions needs this one claim beyond the core. */
 static const struct {
     const char *actions, *claim;
 } needs[] = {
@@ -249,7 +249,7 @@ UNIT_TEST(test_needs)
     }
 }
 
-/* Whether a case that plays it is found to need the claim. */
+/* Whether a case that plays the script is found to need the claim. */
 static bool case_needs(const char *text, const char *claim)
 {
     const struct case_script *given;
@@ -271,7 +271,7 @@ static bool case_needs(const char *text, const char *claim)
     return needs_it;
 }
 
-/* What a call that must be refused needs, a case needs that makes it. */
+/* A case needs the claims of the refused calls that its script makes. */
 UNIT_TEST(test_cases_need_the_same)
 {
     for (uint32_t call = 0; call < SCRIPT_N_CALLS; call++) {
@@ -303,8 +303,8 @@ UNIT_TEST(test_cases_need_the_same)
                            "prefetch"));
 }
 
-/* Calls that one claim makes right are left out for who has it, and asked of
- * who has not. */
+/* Calls that a claim makes legal are left out for engines that have it, and
+ * asked of those that do not. */
 UNIT_TEST(test_allowed)
 {
     static const struct {

@@ -35,7 +35,8 @@ void draw_comes_next(struct drawer *d, uint32_t verb)
     }
 }
 
-/* What begins a life, or is kept for one, is met again before long. */
+/* Actions that should soon follow one that begins a life, or that keeps
+ * something for one. */
 static void draw_next_of_life(struct drawer *d, uint32_t verb)
 {
     switch (verb) {
@@ -58,7 +59,7 @@ static void draw_next_of_life(struct drawer *d, uint32_t verb)
             draw_comes_next(d, SCRIPT_LOAD);
         }
         break;
-    case SCRIPT_WAIT: /* what was saved otherwise is loaded before long */
+    case SCRIPT_WAIT: /* a checkpoint of another form is loaded before long */
         if (draw_has_forms(d) && one_in(d, 3)) {
             draw_comes_next(d, SCRIPT_WRONG);
         }
@@ -83,7 +84,7 @@ static void draw_next(struct drawer *d, uint32_t verb)
             draw_comes_next(d, SCRIPT_ZERO);
         }
         break;
-    case SCRIPT_PASS: /* behind one whose sums are of its replica alone */
+    case SCRIPT_PASS: /* behind a pass whose sums replicas have not added up */
         if (draw_has_sends(d) && d->state.partial != 0 && one_in(d, 2)) {
             draw_comes_next(d, SCRIPT_WRONG);
         }
@@ -97,7 +98,8 @@ static void draw_next(struct drawer *d, uint32_t verb)
             draw_comes_next(d, SCRIPT_LOOK);
         }
         break;
-    case SCRIPT_FREEZE: /* what is thawed later has states before, or none */
+    case SCRIPT_FREEZE: /* a checkpoint with, or without, states of what is
+                           thawed later */
         if (one_in(d, 4)) {
             draw_comes_next(d, SCRIPT_SAVE);
             draw_comes_next(d, SCRIPT_WAIT);
@@ -149,7 +151,8 @@ static bool try_verb(struct drawer *d, uint32_t verb)
         draw_next(d, verb);
         return true;
     }
-    /* As if it had not been drawn, but for the chances that it took. */
+    /* The action is taken back; only the random numbers that it took are
+     * gone. */
     d->step = before.step;
     d->microbatch = before.microbatch;
     d->n_next = before.n_next;
@@ -159,7 +162,7 @@ static bool try_verb(struct drawer *d, uint32_t verb)
     return false;
 }
 
-/* Units of a graph may have two backward windows. */
+/* Not with the units of a graph, which may have two backward windows. */
 static bool may_step_early(const struct drawer *d)
 {
     return draw_has_steps(d) && d->s->c.wrap != CASE_WRAP_DRAWN;
@@ -185,7 +188,8 @@ static uint32_t any_verb(struct drawer *d)
     return verb < SCRIPT_REPEAT ? verb : verb + 1;
 }
 
-/* Theme and state: what is wanted more often, and what may follow. */
+/* Changes the weights: the theme wants some verbs more often, and the state
+ * allows some only. */
 static void weigh_verbs(struct drawer *d, uint32_t weight[SCRIPT_N_VERBS])
 {
     if (d->theme == DRAW_OF_CHECKPOINTS) {
@@ -209,7 +213,8 @@ static void weigh_verbs(struct drawer *d, uint32_t weight[SCRIPT_N_VERBS])
 
 static uint32_t draw_verb(struct drawer *d)
 {
-    /* What gives values, and what is legal without. */
+    /* Verbs while parameters lack values: those that give values, and those
+     * that are legal without. */
     const uint32_t before_values[SCRIPT_N_VERBS] = {
         [SCRIPT_ASSIGN] = 16, [SCRIPT_LOAD] = 8,
         [SCRIPT_WRONG] = 6,   [SCRIPT_STEP] = 1,
@@ -266,7 +271,8 @@ static bool try_next(struct drawer *d)
     return false;
 }
 
-/* What ends what is open, or else always may come. */
+/* Takes an action that is always legal: one that ends what is open, or else one
+ * that may come anywhere. */
 static void take_any(struct drawer *d)
 {
     uint32_t verb = d->state.left_open     ? SCRIPT_AGAIN
@@ -302,7 +308,8 @@ static struct script_action pass_of(const struct drawer *d, uint32_t m,
                                   .first_edit = d->s->n_edits};
 }
 
-/* Gradients that are not dropped grow: mostly they are. */
+/* The body of a repeat. Gradients that are not dropped grow with each step, so
+ * mostly they are dropped. */
 static uint32_t draw_body(struct drawer *d, struct script_action body[4])
 {
     const uint32_t m = d->s->c.microbatches;
@@ -347,7 +354,7 @@ static void draw_many_steps(struct drawer *d)
 
 /* ---- A script ---- */
 
-/* Every engine is asked for these. */
+/* Whether every engine is asked for this action. */
 static bool is_core(uint32_t verb)
 {
     return verb == SCRIPT_PASS || verb == SCRIPT_STEP || verb == SCRIPT_ZERO ||
@@ -378,7 +385,8 @@ static void draw_offers(struct drawer *d)
     }
 }
 
-/* Room for a wait and for the actions of the core that are missing. */
+/* Whether there is room, beside a wait and the actions of the core that are
+ * still missing. */
 static bool has_room(const struct drawer *d)
 {
     const uint32_t core = count_core(d->s);
@@ -389,7 +397,7 @@ static bool has_room(const struct drawer *d)
            d->s->n_actions + missing + 2 < SCRIPT_MOST_DRAWN;
 }
 
-/* A script of which nothing is left open but its last pass. */
+/* Ends the script so that nothing is left open but its last pass. */
 static void draw_end(struct drawer *d)
 {
     static const uint32_t core[] = {SCRIPT_PASS, SCRIPT_STEP, SCRIPT_LOOK,
@@ -459,7 +467,7 @@ int script_draw_by(uint32_t generator, uint64_t seed, struct script *out,
         d.thaws = one_in(&d, 4);
     }
     draw_case(&d);
-    /* Units of a graph may have two windows. */
+    /* Not with the units of a graph, which may have two backward windows. */
     d.steps_early =
         draw_has_steps(&d) && out->c.wrap != CASE_WRAP_DRAWN && one_in(&d, 3);
     d.wanted = SCRIPT_LEAST_DRAWN +

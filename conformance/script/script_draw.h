@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_draw.h - scripts that a seed draws: legal ones, over a case and with
- * numbers that are drawn, too. The same seed gives the same script on every
+ * script_draw.h - scripts that are drawn from a seed: legal ones, whose case
+ * and numbers are drawn, too. The same seed gives the same script on every
  * machine.
  */
 #ifndef FSDP_CTS_SCRIPT_DRAW_H
@@ -10,19 +10,19 @@
 #include "script/script.h"
 
 enum {
-    /* Raised with any change to what a seed draws: ids name it. What earlier
-     * ones drew, from the oldest on, is drawn as ever. */
+    /* The newest generator, which ids name. It is raised with any change to
+     * what a seed draws; an older generator still draws what it always drew. */
     SCRIPT_GENERATOR = 7,
     SCRIPT_OLDEST_GENERATOR = 2,
     SCRIPT_LEAST_DRAWN = 5, /* actions, as they are written */
     SCRIPT_MOST_DRAWN = 60,
-    /* Of these kinds, which every engine claims, are five at least: passes,
-     * steps, zero and look. */
+    /* Every engine claims these kinds of action: passes, steps, zero and look.
+     * A script has at least five actions of them. */
     SCRIPT_LEAST_CORE = 5,
 };
 
-/* The script that a seed draws; by an earlier generator, too. *out is to be
- * released whatever is returned: OK or NOMEM. */
+/* Draws a script from a seed, with this generator or an earlier one. *out is to
+ * be released whatever is returned: OK or NOMEM. */
 int script_draw(uint64_t seed, struct script *out, struct fsdp_error *error);
 int script_draw_by(uint32_t generator, uint64_t seed, struct script *out,
                    struct fsdp_error *error);

@@ -57,7 +57,8 @@ static void draw_clip(struct drawer *d, struct script_action *a)
 
     a->max_norm = one_in(d, 3) ? INFINITY : norm[below(d, N_OF(norm))];
     a->p = p[below(d, N_OF(p))];
-    /* Over many steps a curve may diverge. */
+    /* Weights may grow out of bounds over many steps, so the norm may not be
+     * finite. */
     a->strict = d->state.hurt == SCRIPT_UNHURT && !d->state.hurt_values &&
                 !d->many && one_in(d, 3);
 }
@@ -81,8 +82,9 @@ static void draw_save(struct drawer *d, struct script_action *a)
     }
 }
 
-/* Leniently where nothing else is legal, and now and then beside; but not into
- * a model that would have some values, and others not. */
+/* A load is lenient where only that is legal, and now and then elsewhere; but
+ * not if it would leave a model some parameters with values and others
+ * without. */
 static bool draw_lenient(struct drawer *d, uint32_t slot)
 {
     const struct script_state *s = &d->state;
@@ -114,7 +116,7 @@ static void draw_summon(struct drawer *d, struct script_action *a)
     a->on_rank0 = all || one_in(d, 3);
 }
 
-/* One that has been saved, if there is one. */
+/* A slot that has been saved, if there is one. */
 static uint32_t draw_saved(struct drawer *d)
 {
     uint32_t slot = below(d, SCRIPT_MAX_SLOTS);
@@ -142,7 +144,8 @@ static float draw_factor(struct drawer *d)
     return factor[below(d, N_OF(factor))];
 }
 
-/* Copies are mostly kept where one of these is drawn, for a while. */
+/* Half of the time, a knob other than gradient sync and all-reduce, for
+ * generators that know of units; false: not this time. */
 static bool draw_other_knob(struct drawer *d, struct script_action *a)
 {
     static const uint32_t knob[] = {
@@ -161,7 +164,8 @@ static bool draw_other_knob(struct drawer *d, struct script_action *a)
     return true;
 }
 
-/* More often on than off; partial sums are where there are replicas. */
+/* While some unit is off, units are set on more often than off. Replicas can be
+ * left with partial sums, so all-reduce is drawn more often with them. */
 static void draw_set(struct drawer *d, struct script_action *a)
 {
     if (draw_other_knob(d, a)) {
@@ -176,8 +180,9 @@ static void draw_set(struct drawer *d, struct script_action *a)
             : 1.0f;
 }
 
-/* Of one parameter, or of all; mostly what was frozen by itself is thawed. The
- * last bit is of no parameter: it is there where all were frozen at once. */
+/* One parameter, or all; a thaw is mostly of a parameter that was frozen by
+ * itself. Bit 63 belongs to no parameter: if it is set, all were frozen at
+ * once. */
 static void draw_freeze(struct drawer *d, struct script_action *a)
 {
     a->parameter = one_in(d, 6) ? SCRIPT_ALL : draw_parameter(d);
@@ -187,8 +192,8 @@ static void draw_freeze(struct drawer *d, struct script_action *a)
     }
 }
 
-/* Of all, or of one; what was summoned, where it was, as often as not. Rank 0
- * sends whole parameters. */
+/* Values for all parameters, or for one. If anything was summoned in this life,
+ * every other time what was summoned. Rank 0 sends whole parameters. */
 static void draw_values(struct drawer *d, struct script_action *a)
 {
     a->parameter = one_in(d, 3) ? SCRIPT_ALL : draw_parameter(d);
@@ -212,7 +217,7 @@ bool draw_lacks_states(const struct drawer *d)
     return (d->state.saved & 1) != 0 && script_lacks_states(&d->state, 0);
 }
 
-/* A load of checkpoint a that is not lenient, where that has other tensors. */
+/* A strict load of checkpoint a, if that has other tensors than the model. */
 static bool draw_wrong_load(struct drawer *d, uint32_t *call)
 {
     const uint32_t now = script_when_at_rest(&d->state);
@@ -224,8 +229,9 @@ static bool draw_wrong_load(struct drawer *d, uint32_t *call)
     return *call != SCRIPT_N_CALLS && !one_in(d, 3);
 }
 
-/* One that is refused where the script stands, if there is one; where a norm is
- * not finite, a step is set, or replicas have not met, mostly one of these. */
+/* A call that is refused where the script stands, if there is one. If a norm is
+ * not finite, a step is set, or replicas have not added up, it is mostly a call
+ * that is refused for that. */
 static void draw_wrong(struct drawer *d, struct script_action *a)
 {
     a->call = SCRIPT_CALL_CLIP_NONFINITE;
@@ -323,7 +329,8 @@ void draw_what_it_says(struct drawer *d, struct script_action *a)
     }
 }
 
-/* Calls of generators that draw steps: these stand apart in the list. */
+/* Calls that only generators with steps draw; they do not lie together in the
+ * enum. */
 static const uint32_t of_steps[] = {SCRIPT_CALL_UNCLAIMED_PARAMETER_UNITS,
                                     SCRIPT_CALL_UNCLAIMED_IGNORED,
                                     SCRIPT_CALL_PARAMETER_UNIT_OUT_OF_RANGE,
@@ -373,8 +380,8 @@ uint32_t draw_any_call(struct drawer *d)
         return call - n_before + SCRIPT_CALL_SUMMON_IN_PASS;
     }
 
-    /* What is between, and what the list lacks, needs what not every model
-     * has: a tie, something ignored, a second unit. */
+    /* Calls between the ranges, and those that the list lacks, need a model
+     * with a tie, an ignored parameter or a second unit. */
     if (call < n_first + n_units) {
         return call < n_first ? call : call - n_first + later;
     }

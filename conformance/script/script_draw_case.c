@@ -24,7 +24,7 @@ static bool is_hybrid(uint32_t strategy)
     return strategy == CASE_HYBRID_SHARD || strategy == CASE_HYBRID_SHARD_ZERO2;
 }
 
-/* What is tied has to be in one unit. */
+/* Tied parameters must be in one unit, so the wrap puts them there. */
 static uint32_t draw_wrap(struct drawer *d, const struct run_case *c)
 {
     if (draw_has_steps(d) && chance_one_in(&d->chance, 6)) {
@@ -70,7 +70,8 @@ static void draw_model(struct drawer *d, struct run_case *c)
     c->wrap = draw_wrap(d, c);
 }
 
-/* A strategy, and replicas that divide the ranks: two or three. */
+/* A strategy; a hybrid one gets two or three replicas, so that they divide the
+ * ranks. */
 static void draw_strategy(struct drawer *d, struct run_case *c)
 {
     c->strategy = below(d, CASE_N_STRATEGIES);
@@ -103,7 +104,8 @@ static void draw_ranks(struct drawer *d, struct run_case *c)
     }
 }
 
-/* Fewer, where not all wraps of all models are looked into. */
+/* How many units there are at least: not every wrap of every model is looked
+ * into. */
 uint32_t draw_units(const struct run_case *c)
 {
     struct graph g;
@@ -122,7 +124,7 @@ static bool is_gpt(const struct run_case *c)
     return strcmp(c->workload, "gpt") == 0;
 }
 
-/* Fewer, where not all models are looked into. */
+/* How many parameters there are at least: not every model is looked into. */
 uint32_t draw_parameters(const struct run_case *c)
 {
     struct graph g;
@@ -137,7 +139,8 @@ uint32_t draw_parameters(const struct run_case *c)
     return n;
 }
 
-/* Of gpt none of a norm or an embedding, of which both are frozen, or none. */
+/* Of gpt a parameter that is neither a norm's nor an embedding's: of those,
+ * freezing takes both of a pair or none. */
 uint32_t draw_parameter(struct drawer *d)
 {
     static const uint32_t of_gpt[] = {4, 5, 6, 7, 10, 11, 12, 13};
@@ -173,7 +176,8 @@ static void draw_ahead(struct drawer *d, struct run_case *c)
 
 /* ---- Dtypes, the scale of the loss, what is dropped, frozen, divided ---- */
 
-/* Of what the workload offers; what is frozen has no recompute. */
+/* A recompute, or frozen parameters, of those that the workload offers; never
+ * both. */
 static void draw_sequence(struct drawer *d, struct run_case *c)
 {
     const struct workload *w = workload_find(c->workload);
@@ -187,7 +191,8 @@ static void draw_sequence(struct drawer *d, struct run_case *c)
     }
 }
 
-/* From what 16 bits lose to what overflows in them. */
+/* Scales from some at which 16 bits lose values to some at which they
+ * overflow. */
 static void draw_scale(struct drawer *d, struct script_scale *scale)
 {
     scale->said = true;
@@ -197,8 +202,8 @@ static void draw_scale(struct drawer *d, struct script_scale *scale)
 
 static void draw_mixed(struct drawer *d, struct run_case *c)
 {
-    /* Half are float32. Policies with two dtypes in one reduction, or in one
-     * model, are a little more often than others. */
+    /* Half of the cases are float32. Policies with two dtypes in one reduction,
+     * or in one model, come a little more often than the others. */
     static const uint32_t weights[CASE_N_PRECISIONS] = {
         [CASE_F32] = 28,        [CASE_BF16] = 3,
         [CASE_BF16_REDUCE] = 3, [CASE_BF16_SUM] = 4,
@@ -224,7 +229,7 @@ static float one_of(struct drawer *d, const float *numbers, uint32_t n)
     return numbers[below(d, n)];
 }
 
-/* One for all groups, or one each. */
+/* One number for all groups, or one for each. */
 static void draw_list(struct drawer *d, bool own, const float *numbers,
                       uint32_t n, struct script_list *out)
 {
@@ -253,7 +258,7 @@ static void draw_numbers(struct drawer *d)
     }
 }
 
-/* What rests on the host, and who has values when a life begins. */
+/* What rests on the host, and which ranks have values when a life begins. */
 static void draw_places(struct drawer *d, struct run_case *c)
 {
     if (chance_one_in(&d->chance, 3)) {
@@ -296,7 +301,8 @@ void draw_case(struct drawer *d)
     draw_numbers(d);
 }
 
-/* Under fold tree another number of ranks; else what moves no bit. */
+/* Changes what the script's results do not depend on: under fold tree also the
+ * number of ranks. */
 static void change(struct drawer *d, struct run_case *c)
 {
     static const uint32_t ranks[] = {1, 2, 4, 8, 16};
@@ -311,7 +317,8 @@ static void change(struct drawer *d, struct run_case *c)
     }
 }
 
-/* An engine reaches as far ahead as before: there must be units for it. */
+/* Whether the case has as many units as the engine runs ahead, which stays as
+ * it was. */
 static bool has_units(const struct drawer *d, const struct run_case *c)
 {
     const struct run_case *first = &d->s->c;

@@ -101,7 +101,8 @@ static bool may_follow(const char *first, const char *second)
     return false;
 }
 
-/* Actions of each kind: if any of these may follow another, the kinds may. */
+/* Actions of each kind. If any action of a kind may follow one of another kind,
+ * the kinds may follow each other. */
 static const struct {
     uint32_t verb;
     const char *text;
@@ -137,8 +138,9 @@ static const struct {
     {SCRIPT_WRONG, "! step-while-open"},
 };
 
-/* Left out is what not every model has, a tie, something ignored, a second
- * unit, a recompute; and what is allowed at one place alone. */
+/* Left out are calls that need what not every model has (a tie, an ignored
+ * parameter, a second unit, a recompute), and calls that are allowed at one
+ * place only. */
 static bool is_drawn(uint32_t call)
 {
     static const uint32_t left_out[] = {
@@ -257,7 +259,8 @@ UNIT_TEST(test_headers)
     assert_true(worlds > 20);
 }
 
-/* What of a header the workload decides, and what crosses it. */
+/* Choices of a header that the workload decides, and choices that occur with
+ * every workload. */
 struct axes {
     uint32_t precision[CASE_N_PRECISIONS], recompute[WORKLOAD_N_RECOMPUTES],
         frozen[WORKLOAD_N_FROZEN], factors[CASE_N_FACTORS];

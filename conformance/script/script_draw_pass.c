@@ -17,7 +17,7 @@ static bool one_in(struct drawer *d, uint32_t n)
     return chance_one_in(&d->chance, n);
 }
 
-/* Mostly the next one; sometimes one that was there before. */
+/* Mostly the batch that comes next; sometimes an earlier one. */
 static void draw_batch(struct drawer *d, struct script_batch *b)
 {
     if (one_in(d, 8)) {
@@ -47,7 +47,8 @@ static struct script_place eighth(uint32_t a)
 
 /* ---- Inside ---- */
 
-/* Where a call must be refused, in a pass of so many eighths. */
+/* A place at which a call must be refused, in a pass of so many eighths; false:
+ * there is none. */
 static bool place_of_call(struct drawer *d, uint32_t when, uint32_t eighths,
                           bool trains, struct script_place *out)
 {
@@ -80,13 +81,14 @@ static bool draw_call(struct drawer *d, uint32_t eighths, bool trains,
     return false;
 }
 
-/* In sixteenths; the first point comes before the first eighth. */
+/* The place in sixteenths. The first point comes before the first eighth. */
 static uint32_t reached(const struct script_inside *in)
 {
     return in->place.b != 0 ? 16 * in->place.a / in->place.b : in->place.a;
 }
 
-/* A unit is resharded before and behind its windows alone. */
+/* An unshard anywhere, or a reshard, which is legal only outside of the unit's
+ * windows: at the beginning or at the end. */
 static struct script_inside draw_by_hand(struct drawer *d, uint32_t eighths)
 {
     const bool reshards = one_in(d, 3);
@@ -101,7 +103,7 @@ static struct script_inside draw_by_hand(struct drawer *d, uint32_t eighths)
                                   .unit = below(d, draw_units(&d->s->c))};
 }
 
-/* In the order of their places. */
+/* Draws what happens inside the pass, in the order of the places. */
 static void draw_inside(struct drawer *d, struct script_action *a,
                         uint32_t eighths)
 {
@@ -150,7 +152,7 @@ static struct script_edit edit_all(uint32_t kind, int32_t exponent)
                                 SCRIPT_ALL};
 }
 
-/* Not of a rank alone as often as of all, and so on. */
+/* Draws where an edit is made: of one rank as often as of all, and so on. */
 static void draw_where(struct drawer *d, struct script_edit *e)
 {
     if (one_in(d, 2)) {
@@ -164,7 +166,8 @@ static void draw_where(struct drawer *d, struct script_edit *e)
     }
 }
 
-/* A sum that double rounds the other way is asked for next. */
+/* Gradients whose sum rounds the other way in double; a clip, which needs that
+ * sum, comes next. */
 static void draw_tie(struct drawer *d, struct script_action *a)
 {
     struct script_edit tie = edit_all(SCRIPT_EDIT_TIE, 0);
@@ -175,14 +178,16 @@ static void draw_tie(struct drawer *d, struct script_action *a)
     draw_comes_next(d, SCRIPT_CLIP);
 }
 
-/* What comes later says little behind what was stepped and is not finite, or
- * huge: a script has one of those at most, in its last third. */
+/* Once weights were stepped with a gradient that is huge or not finite, later
+ * actions show little. So a script has at most one of these, in its last
+ * third. */
 static bool may_be_last(const struct drawer *d)
 {
     return !d->loud && 3 * d->s->n_actions >= 2 * d->wanted;
 }
 
-/* Where the loss is scaled a step by what is not finite is left out. */
+/* If the loss is scaled, the step skips gradients that are not finite, so that
+ * they may come earlier. */
 static bool may_be_loud(const struct drawer *d)
 {
     return d->s->scale.said || may_be_last(d);
@@ -240,7 +245,8 @@ static void draw_edits(struct drawer *d, struct script_action *a)
 
 /* ---- */
 
-/* Half of those that are not reduced are followed by another. */
+/* Half of the passes whose gradients are not reduced are followed by another of
+ * these. */
 static uint32_t draw_sync(struct drawer *d)
 {
     uint32_t off_in = d->state.pending ? 2 : 3;
@@ -254,8 +260,8 @@ static uint32_t draw_sync(struct drawer *d)
     return one_in(d, off_in) ? SCRIPT_SYNC_OFF : SCRIPT_SYNC_ON;
 }
 
-/* A fifth of those that are cancelled are so before anything, a fifth behind
- * all. */
+/* Of the cancelled passes a fifth is cancelled before the first point, and a
+ * fifth behind the last. */
 static uint32_t draw_ending(struct drawer *d, struct script_action *a)
 {
     uint32_t fifth = below(d, 5);

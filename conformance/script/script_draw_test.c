@@ -211,8 +211,8 @@ static const char golden_text[] =
     "pass 2.3 s\n"
     "set 0 all-reduce 1\n";
 
-/* Of each generator that draws the first thousand; of the oldest one the third,
- * to be read. */
+/* The first thousand scripts of each generator; of the oldest also the third,
+ * as a text to be read. */
 UNIT_TEST(test_golden)
 {
     static const struct {

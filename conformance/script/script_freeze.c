@@ -8,7 +8,7 @@
 
 #include "cases/case_graph.h"
 
-/* NULL: it has no such parameter. */
+/* NULL: the graph has no such parameter. */
 static const struct graph_parameter *parameter_of(const struct graph *g,
                                                   uint32_t p)
 {
@@ -22,7 +22,7 @@ static const struct graph_parameter *parameter_of(const struct graph *g,
     return NULL;
 }
 
-/* Of a graph; another model's ties join a parameter to the first of all. */
+/* Looks into graphs only: other models tie parameters to none but the first. */
 uint32_t script_original(const struct run_case *c, uint32_t p)
 {
     const struct graph_parameter *of;
@@ -77,7 +77,7 @@ bool script_has_all(const struct run_case *c, uint64_t values)
     return true;
 }
 
-/* Parameters that are trained in a life that begins, as far as it is known. */
+/* The parameters that a life is known to train when it begins. */
 static uint64_t trained_first(const struct script_state *s)
 {
     return s->s->has_case && s->s->c.frozen == WORKLOAD_TRAINS_ALL ? UINT64_MAX
@@ -95,8 +95,9 @@ bool script_lacks_states(const struct script_state *s, uint32_t slot)
            (s->slot[slot].frozen & s->thawed) != 0;
 }
 
-/* Whether it has states, for certain, of all that are trained now: what was not
- * frozen since the life began is trained, or not, as when another one began. */
+/* Whether a slot has states, for certain, of all parameters that are trained
+ * now. Those that this life neither froze nor thawed are trained, or not, as
+ * they were when any other life began. */
 bool script_has_states(const struct script_state *s, uint32_t slot)
 {
     const uint64_t as_begun = ~(s->frozen | s->thawed);

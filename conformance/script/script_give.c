@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_give.c - makes a script of a text that a user gave. Cases know it by
- * its hash.
+ * script_give.c - makes a script from a text that a user gave. Cases know the
+ * script by its hash.
  */
 #include "script/script.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Actions that are played, each turn of a repeat counted; at most
- * CASE_MAX_STEPS + 1. */
+/* How many actions are played, with each turn of a repeat counted;
+ * CASE_MAX_STEPS + 1 at most. */
 static uint32_t script_n_played(const struct script *s)
 {
     struct script_walk w = script_begin(s);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A digit for each action that is kept, without zeros at the end. */
+/* Writes a digit for each kept action, without the zeros at the end. */
 static void less_text(const struct script_mask *mask,
                       char text[SCRIPT_MOST_DRAWN + 2])
 {
@@ -46,7 +46,8 @@ void script_id(uint64_t seed, const struct script *drawn,
     }
 }
 
-/* A number of digits of a base, at *at; false: there is none, or too large. */
+/* Reads a number in this base at *at; false: there is none, or it is too
+ * large. */
 static bool number(const char **at, uint64_t base, uint64_t *out)
 {
     static const char digits[] = "0123456789abcdef";
@@ -79,7 +80,7 @@ static bool skip(const char **at, const char *word)
     return true;
 }
 
-/* Behind the seed; canonical or not. */
+/* Reads what stands behind the seed, canonical or not. */
 static bool read_mask(const char **at, struct script_mask *out)
 {
     uint64_t plain;

@@ -296,8 +296,8 @@ static const struct {
     {TREE, "save a local; wait a; anew k2 full-shard; load a",
      "wrap and shard degree"},
     {TREE, "save a sharded; wait a; anew k2 full-shard; load a", NULL},
-    /* In 16 bits other ranks round otherwise; what units have of their own
-     * goes with the wrap. */
+    /* In 16 bits other ranks round otherwise; options of single units depend on
+     * the wrap. */
     {TREE ".bf16", "anew k2 full-shard", "the ranks stay"},
     {TREE ".bf16", "anew k4 shard-grad-op pair", NULL},
     {TREE ".pre2", "anew k2 full-shard", "the ranks stay"},
@@ -311,7 +311,8 @@ static const struct {
      NULL},
     {"mlp.seed.natural.full-shard.k1.flat.layer.rank.s.sgd", "! shard-frozen",
      "one rank cannot disagree"},
-    /* All units but the first: where there is one alone that is none. */
+    /* All units but the first are set to 0: in a model with one unit none
+     * is. */
     {HYBRID "layer.rank.s.sgd",
      "set all all-reduce 0; set 0 all-reduce 1; pass 0.0; ! clip-with-partials",
      NULL},
@@ -355,9 +356,9 @@ UNIT_TEST(test_worlds)
     }
 }
 
-/* A step that is skipped leaves finite values: a strict clip is told so. The
- * scale itself is kept in this process. A step in backward is made where the
- * unsharded run can follow. */
+/* A step that is skipped leaves finite values, so that a strict clip is legal.
+ * The scale itself is kept in this process. A step in backward is made where
+ * the unsharded run can follow. */
 UNIT_TEST(test_settings)
 {
     static const struct {
@@ -367,7 +368,8 @@ UNIT_TEST(test_settings)
          "whether the norm is finite is not known"},
         {"scale 2^4\n",
          "pass 0.0 inf; step lr 1; zero; pass 0.1; clip 1 p 2 strict", NULL},
-        /* What is huge may not be finite in the next pass, and is stepped. */
+        /* Gradients of a huge weight may not be finite in the next pass, and
+         * are stepped. */
         {"scale 2^4\n",
          "pass 0.0 times 2^9; step lr 1; zero; pass 0.1; clip 1 p 2 strict",
          "whether the norm is finite is not known"},
@@ -411,7 +413,7 @@ UNIT_TEST(test_settings)
     }
 }
 
-/* Sequences of which nothing is known are long. */
+/* Sequences of which nothing is known are assumed to be long. */
 UNIT_TEST(test_unknown_lengths)
 {
     struct fsdp_error error = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * script_mask.c - applies a mask to a drawn script. Choices of its header
- * become plain, actions go or say less; then whatever has become illegal goes,
- * too.
+ * become plain, actions go or say less; then every action that has become
+ * illegal goes, too.
  */
 #include "script/script_mask.h"
 #include "script/script_plain.h"
@@ -180,7 +180,8 @@ static void lessen_all(struct script *s, struct script_mask *mask)
 
 /* ---- Actions that are kept ---- */
 
-/* A drawn script has repeats, but none in another. */
+/* Copies the actions that are kept, and makes repeats shorter. A drawn script
+ * has no repeat inside another. */
 static void keep_actions(const struct script *from, uint64_t kept,
                          struct script *out)
 {
@@ -209,7 +210,7 @@ static void keep_actions(const struct script *from, uint64_t kept,
     }
 }
 
-/* Of a repeat of nothing the repeat goes, too. */
+/* Drops each repeat of which no action is kept. */
 static uint64_t drop_empty(const struct script *from, uint64_t kept)
 {
     for (uint32_t i = 0; i < from->n_actions; i++) {
@@ -223,7 +224,7 @@ static uint64_t drop_empty(const struct script *from, uint64_t kept)
     return kept;
 }
 
-/* The number, among all, of the n-th that is kept. */
+/* The number of the n-th kept action among all actions. */
 static uint32_t nth(uint64_t kept, uint32_t n)
 {
     while (n-- > 0) {
@@ -232,7 +233,7 @@ static uint32_t nth(uint64_t kept, uint32_t n)
     return (uint32_t)__builtin_ctzll(kept);
 }
 
-/* The first action that is not legal goes, until all are. */
+/* Drops the first action that is not legal, again and again, until all are. */
 static uint64_t keep_legal(const struct script *from, uint64_t kept,
                            struct script *out)
 {

@@ -21,23 +21,24 @@ enum {
     SCRIPT_ID_BYTES = 160
 };
 
-/* What stands in place of a choice of the header; bits. */
+/* Choices of the header that a mask makes plain; bits. Each comment says what
+ * stands in place of the choice. */
 enum script_plain {
-    SCRIPT_PLAIN_GROUPS = 1u << 0,        /* one */
-    SCRIPT_PLAIN_AHEAD = 1u << 1,         /* no running ahead */
-    SCRIPT_PLAIN_OPTIMIZER = 1u << 2,     /* sgd */
-    SCRIPT_PLAIN_NUMBERS = 1u << 3,       /* those of case_options */
-    SCRIPT_PLAIN_MODEL = 1u << 4,         /* mlp.seed */
-    SCRIPT_PLAIN_RANKS_1 = 1u << 5,       /* at most as many */
-    SCRIPT_PLAIN_RANKS_2 = 1u << 6,       /* (hybrid strategies become those */
-    SCRIPT_PLAIN_RANKS_4 = 1u << 7,       /* without replicas) */
-    SCRIPT_PLAIN_STRATEGY = 1u << 8,      /* full-shard */
-    SCRIPT_PLAIN_FOLD = 1u << 9,          /* rank */
-    SCRIPT_PLAIN_LAYOUT = 1u << 10,       /* flat */
-    SCRIPT_PLAIN_WRAP = 1u << 11,         /* layer; graphs keep theirs */
-    SCRIPT_PLAIN_KEEP_ROOT = 1u << 12,    /* no */
-    SCRIPT_PLAIN_DIVIDE = 1u << 13,       /* by the world */
-    SCRIPT_PLAIN_REDUCED = 1u << 14,      /* every pass is reduced */
+    SCRIPT_PLAIN_GROUPS = 1u << 0,     /* one */
+    SCRIPT_PLAIN_AHEAD = 1u << 1,      /* no running ahead */
+    SCRIPT_PLAIN_OPTIMIZER = 1u << 2,  /* sgd */
+    SCRIPT_PLAIN_NUMBERS = 1u << 3,    /* those of case_options */
+    SCRIPT_PLAIN_MODEL = 1u << 4,      /* mlp.seed */
+    SCRIPT_PLAIN_RANKS_1 = 1u << 5,    /* at most 1 rank */
+    SCRIPT_PLAIN_RANKS_2 = 1u << 6,    /* at most 2 ranks */
+    SCRIPT_PLAIN_RANKS_4 = 1u << 7,    /* at most 4 ranks; hybrid if they fit */
+    SCRIPT_PLAIN_STRATEGY = 1u << 8,   /* full-shard */
+    SCRIPT_PLAIN_FOLD = 1u << 9,       /* rank */
+    SCRIPT_PLAIN_LAYOUT = 1u << 10,    /* flat */
+    SCRIPT_PLAIN_WRAP = 1u << 11,      /* layer; graphs keep theirs */
+    SCRIPT_PLAIN_KEEP_ROOT = 1u << 12, /* keep-root is off */
+    SCRIPT_PLAIN_DIVIDE = 1u << 13,    /* by the world */
+    SCRIPT_PLAIN_REDUCED = 1u << 14,   /* every pass is reduced */
     SCRIPT_PLAIN_MICROBATCHES = 1u << 15, /* one; batches are S.0 */
     SCRIPT_PLAIN_SEED = 1u << 16,         /* 1; graphs keep theirs */
     SCRIPT_PLAIN_PRECISION = 1u << 17,    /* all is float32 */
@@ -53,47 +54,48 @@ enum script_plain {
     SCRIPT_N_PLAIN = 27,
 };
 
-/* What an action says no more; bits, by verb. Lower ones come first. */
+/* What an action no longer says; bits, whose meaning depends on the verb. Lower
+ * bits are tried first. */
 enum script_less {
     SCRIPT_LESS_EDITS = 1,   /* pass: gradients are not edited */
-    SCRIPT_LESS_SECOND = 2,  /* pass, eval: of what is inside the first alone */
-    SCRIPT_LESS_FIRST = 4,   /* the first thing inside */
-    SCRIPT_LESS_ENDING = 8,  /* they are whole */
+    SCRIPT_LESS_SECOND = 2,  /* pass, eval: only the first thing inside stays */
+    SCRIPT_LESS_FIRST = 4,   /* that first thing goes, too */
+    SCRIPT_LESS_ENDING = 8,  /* the pass is whole */
     SCRIPT_LESS_DECAY = 1,   /* step: no decay */
     SCRIPT_LESS_RATES = 2,   /* one learning rate for all groups */
-    SCRIPT_LESS_RATE = 4,    /* case_default_lr */
+    SCRIPT_LESS_RATE = 4,    /* the rate is case_default_lr */
     SCRIPT_LESS_P = 1,       /* clip: p is 2 */
-    SCRIPT_LESS_NORM = 2,    /* inf: nothing is clipped */
+    SCRIPT_LESS_NORM = 2,    /* max_norm is inf: nothing is clipped */
     SCRIPT_LESS_STRICT = 4,  /* not strict */
     SCRIPT_LESS_SLICE = 1,   /* assign: all of a parameter at once */
-    SCRIPT_LESS_SOURCE = 2,  /* what it began with */
+    SCRIPT_LESS_SOURCE = 2,  /* initial: what the parameter began with */
     SCRIPT_LESS_FORM = 1,    /* save: sharded */
-    SCRIPT_LESS_PARTS = 2,   /* all of it */
-    SCRIPT_LESS_DTYPE = 4,   /* parameters as they are */
+    SCRIPT_LESS_PARTS = 2,   /* save: all parts */
+    SCRIPT_LESS_DTYPE = 4,   /* save: values are not rounded */
     SCRIPT_LESS_LENIENT = 1, /* load: not lenient */
-    SCRIPT_LESS_NAME = 1,    /* again: all have their names */
+    SCRIPT_LESS_NAME = 1,    /* again: every parameter has its own name */
     SCRIPT_LESS_RANK0 = 1,   /* summon: of one unit, on every rank */
     SCRIPT_LESS_WORLD = 1,   /* anew: the same world */
-    SCRIPT_LESS_PROCESS = 2, /* again in its place */
+    SCRIPT_LESS_PROCESS = 2, /* `again` in place of anew */
     SCRIPT_LESS_TEN = 1,     /* repeat: at most 10 times */
     SCRIPT_LESS_TWO = 2,     /* at most twice */
     SCRIPT_LESS_BITS = 4,
 };
 
-/* Of a drawn script. */
+/* What is kept of a drawn script. */
 struct script_mask {
     uint64_t actions; /* bit i: the i-th action that is written is kept */
     uint32_t plain;   /* enum script_plain */
     uint8_t less[SCRIPT_MOST_DRAWN]; /* enum script_less, by action */
 };
 
-/* All of it. */
+/* The mask that keeps everything. */
 void script_mask_all(const struct script *drawn, struct script_mask *out);
 bool script_mask_same(const struct script_mask *a, const struct script_mask *b);
 /*
- * What a mask keeps of a drawn script: legal, with an action at least, or
- * without any. *left, which may be NULL, is the mask without what fell away,
- * and without bits that change nothing. *out is to be released whatever is
+ * What a mask keeps of a drawn script: a legal script, which may have no action
+ * left. *left, which may be NULL, gets the mask without the actions that fell
+ * away and without bits that change nothing. *out is to be released whatever is
  * returned: OK or NOMEM.
  */
 int script_masked(const struct script *drawn, const struct script_mask *mask,
@@ -102,19 +104,19 @@ int script_masked(const struct script *drawn, const struct script_mask *mask,
 
 void script_id(uint64_t seed, const struct script *drawn,
                const struct script_mask *mask, char id[SCRIPT_ID_BYTES]);
-/* FORMAT: it is no such id, or another generator's, or its mask is none that
- * script_masked leaves; NOMEM. `seed`, `mask`: may be NULL. */
+/* FORMAT: this is no such id, its generator is not known, or script_masked
+ * would not leave its mask as it is; NOMEM. `seed` and `mask` may be NULL. */
 int script_of_id(const char *id, struct script *out, uint64_t *seed,
                  struct script_mask *mask, struct fsdp_error *error);
 
-/* The first claim that a script needs and that is not among these (NULL-ended;
- * the claims of an engine), or NULL. */
+/* The first claim that a script needs and that is not in `claims`, the
+ * NULL-ended list of an engine's claims; NULL: all are there. */
 const char *script_unclaimed(const struct script *s, const char *const *claims);
 /*
- * A mask that keeps what an engine of these claims can be asked: an action
- * that needs another falls away, or says less; choices of the header become
- * plain. OK; UNSUPPORTED: it does not even claim what is plain (flat,
- * full-shard, fold-rank, sgd), as error says; NOMEM.
+ * A mask that keeps what an engine with these claims can be asked: an action
+ * that needs another claim falls away, or says less, and choices of the header
+ * become plain. OK; UNSUPPORTED: the engine does not even claim what is plain
+ * (flat, full-shard, fold-rank, sgd), as error says; NOMEM.
  */
 int script_project(const struct script *drawn, const char *const *claims,
                    struct script_mask *mask, struct fsdp_error *error);

@@ -11,7 +11,7 @@
 
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Some of its actions, some choices plain, some actions that say less. */
+/* Keeps some actions, makes some choices plain and some actions say less. */
 static void draw_mask(const struct script *s, struct chance *c,
                       struct script_mask *m)
 {

@@ -10,11 +10,13 @@
 
 /* What this seed draws; to be released. */
 void mask_test_draw(uint64_t seed, struct script *s);
-/* A script is legal at every length of a pass, and its case can be. */
+/* Checks that a script is legal whatever the lengths of its passes, and that a
+ * case may play it. */
 void mask_test_legal(const struct script *s, uint64_t seed);
-/* Both are the same text. */
+/* Checks that both have the same text. */
 void mask_test_same(const struct script *a, const struct script *b);
-/* What a mask leaves is legal, leaves itself, and is what its id says. */
+/* Checks that what a mask keeps is legal, that the mask it leaves keeps the
+ * same, and that its id reads back as the same. */
 void mask_test_holds(uint64_t seed, const struct script *s,
                      const struct script_mask *mask);
 

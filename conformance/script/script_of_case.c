@@ -37,13 +37,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step: written out, or one of those that a repeat plays. */
+/* One step of a script: written out, or as the body of a repeat. */
 struct step {
     const struct run_case *c;
     FILE *f;
     uint32_t step;
-    bool counted;  /* the repeat's turn is added */
-    bool first;    /* the life's first: wrong calls are made on the way */
+    bool counted; /* the repeat's turn is added */
+    bool first;   /* the first of its life, during which wrong calls are made */
     bool recorded; /* looks are taken on the way */
 };
 
@@ -74,7 +74,7 @@ static void look_if(const struct step *s, bool wanted)
     }
 }
 
-/* Wrong calls at places of the first pass. */
+/* Writes wrong calls at places of the first pass. */
 static void write_inside(const struct step *s)
 {
     if (is(s, CASE_MISUSE)) {
@@ -199,8 +199,8 @@ static void write_step(const struct step *s)
     }
 }
 
-/* Steps [from, to), of which those below recorded_steps are looked at. Steps
- * that are alike are a repeat. */
+/* Writes steps [from, to), with looks in those below recorded_steps. Equal
+ * steps become a repeat. */
 static void write_steps(FILE *f, const struct run_case *c, uint32_t from,
                         uint32_t to)
 {
@@ -262,8 +262,8 @@ static void write_save(FILE *f, const struct run_case *c, char slot)
     fprintf(f, "save %c %s\n", slot, form);
 }
 
-/* The step that follows is played while the checkpoint is written, and by the
- * second life once more. */
+/* The step behind the save is played while the checkpoint is written, and once
+ * more by the second life. */
 static void write_resume(FILE *f, const struct run_case *c)
 {
     bool saves = c->scenario != CASE_GROW && c->scenario != CASE_SHRINK;

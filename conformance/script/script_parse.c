@@ -210,7 +210,7 @@ static int take_assign(struct reader *r, struct script_action *a)
                                    "a slice has 1 to 9999 elements", &a->slice);
 }
 
-/* Of one unit, if one is named. */
+/* The action is about one unit if its number follows. */
 static int take_one(struct reader *r, struct script_action *a)
 {
     if (!r->word[0]) {
@@ -221,7 +221,8 @@ static int take_one(struct reader *r, struct script_action *a)
     return parse_unit(r, &a->unit);
 }
 
-/* All of it on every rank is another action. */
+/* A summon with more words behind it, of one unit or on rank 0, is another
+ * action than one of all on every rank. */
 static int take_summon(struct reader *r, struct script_action *a)
 {
     if (!r->word[0]) {

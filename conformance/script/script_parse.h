@@ -7,17 +7,18 @@
 
 #include "script/script_reader.h"
 
-/* script_parse_pass.c: 2^E, E from -160 to 127. */
+/* script_parse_pass.c: a factor 2^E with E from -160 to 127. */
 int parse_power(struct reader *r, int32_t *out);
 
-/* script_reader.c: lines up to "--". */
+/* script_reader.c: the header's lines, up to "--". */
 int parse_settings(struct reader *r);
-/* A checkpoint's letter. */
+/* The letter of a checkpoint. */
 int parse_slot(struct reader *r, uint32_t *slot);
-/* Behind `anew`: nothing, or the world of the life that begins. */
+/* The word or words behind `anew`: none, or the world of the life that
+ * begins. */
 int parse_world(struct reader *r, struct script_world *out);
 
-/* script_parse_pass.c: what follows `pass` and `eval`. */
+/* script_parse_pass.c: the words behind `pass` and `eval`. */
 int parse_pass(struct reader *r, struct script_action *a);
 /* The name of a call that must be refused. */
 int parse_call(struct reader *r, uint32_t *out);

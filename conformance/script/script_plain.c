@@ -25,8 +25,8 @@ static void at_most(uint32_t *x, uint32_t most)
     *x = *x < most ? *x : most;
 }
 
-/* Of choices that a workload does not offer the first that it does, or the
- * plain one. */
+/* If the workload does not offer this choice, takes the first that it offers,
+ * or the plain one. */
 static void offered(uint32_t offers, uint32_t *choice)
 {
     if (*choice != 0 && (offers >> *choice & 1) == 0) {
@@ -34,7 +34,7 @@ static void offered(uint32_t offers, uint32_t *choice)
     }
 }
 
-/* An engine reaches no further ahead than there are units. */
+/* An engine may run ahead by no more than there are units. */
 static void fit(struct run_case *c)
 {
     const struct workload *w = workload_find(c->workload);
@@ -48,7 +48,7 @@ static void fit(struct run_case *c)
     c->lr = case_default_lr(c);
 }
 
-/* Those of the first group for all of them. */
+/* Gives all groups the numbers of the first one. */
 static bool same_numbers(struct script *s)
 {
     struct script_numbers *n = &s->numbers;
@@ -73,7 +73,8 @@ static bool names_parameter(const struct script_action *a)
            a->verb == SCRIPT_ASSIGN || a->verb == SCRIPT_SEND;
 }
 
-/* Of a model that has fewer units, or parameters, another is meant. */
+/* If the model no longer has a unit or parameter that an action names, makes
+ * the action name another one. */
 static void fit_units(struct script *s)
 {
     const uint32_t units = draw_units(&s->c);
@@ -150,7 +151,8 @@ static bool plain_model(struct script *s)
     return true;
 }
 
-/* Where replicas are no more, a hybrid strategy is the one that it is of. */
+/* Makes the ranks fewer. If the replicas no longer fit, there is one, and a
+ * hybrid strategy becomes the one that it has within a replica. */
 static bool fewer_ranks(struct script *s, uint32_t ranks)
 {
     struct run_case c = s->c;
@@ -302,7 +304,7 @@ static bool usual_factors(struct script *s)
     return set(&s->c.factors, CASE_USUAL_FACTORS);
 }
 
-/* Without what this bit of the size of a graph says. */
+/* Removes from a graph what this bit of its size adds. */
 static bool less_of_graph(struct script *s, uint32_t bit)
 {
     uint64_t bits;

@@ -8,8 +8,8 @@
 
 #include "script/script_mask.h"
 
-/* Makes the bits `plain` (enum script_plain) of s plain, and returns those of
- * them that changed anything. */
+/* Makes the choices `plain` (bits of enum script_plain) of s plain, and returns
+ * the bits that changed anything. */
 uint32_t script_make_plain(struct script *s, uint32_t plain);
 
 #endif

@@ -62,7 +62,7 @@ static const struct {
     {SCRIPT_PLAIN_MODEL, MLP, "look\n", NULL, NULL},
     {SCRIPT_PLAIN_MODEL, "mlp.odd.natural.full-shard.k4.flat.layer.rank.s.sgd",
      "look\n", MLP, "look\n"},
-    /* As far ahead as there are units. */
+    /* No further ahead than there are units. */
     {SCRIPT_PLAIN_WRAP,
      "mlp.seed.natural.full-shard.k4.flat.whole.rank.s.sgd.pf1", "look\n",
      MLP ".pf1", "look\n"},
@@ -124,7 +124,7 @@ static const struct {
      NULL, NULL},
     {SCRIPT_PLAIN_GROUPS, MIXED ".adamw\nbetas 0.5,0.25 0.75\ngroups 2",
      "step lr 1,2\n", MIXED ".adamw\nbetas 0.5 0.75", "step lr 1\n"},
-    /* What another model does not offer becomes what it does. */
+    /* A choice that the other model does not offer becomes one that it does. */
     {SCRIPT_PLAIN_MODEL,
      "gpt.odd.natural.full-shard.k4.flat.layer.rank.s.sgd.recompute-block",
      "look\n", MLP ".recompute-around", "look\n"},
@@ -134,7 +134,7 @@ static const struct {
     {SCRIPT_PLAIN_OFFLOAD, MLP ".offload-some", "look\n", MLP, "look\n"},
     {SCRIPT_PLAIN_VALUES, MLP "\nrank0", "look\n", MLP, "look\n"},
     {SCRIPT_PLAIN_VALUES | SCRIPT_PLAIN_OFFLOAD, MLP, "look\n", NULL, NULL},
-    /* What becomes illegal goes. */
+    /* An action that becomes illegal goes. */
     {SCRIPT_PLAIN_SCALE, MLP "\nscale 2^9",
      "look\npass 0.0 inf\nstep lr 1\nzero\npass 0.0\nclip 1 p 1 strict\n", MLP,
      "look\npass 0.0 inf\nstep lr 1\nzero\npass 0.0\n"},

@@ -50,7 +50,7 @@ void reader_next(struct reader *r)
     reader_skip(r);
     n = strcspn(r->at, " \t\r\n;{}#");
     if (n >= sizeof(r->word)) {
-        n = sizeof(r->word) - 1; /* no word is as long: it will be unknown */
+        n = sizeof(r->word) - 1; /* no word that is known is as long */
     }
     memcpy(r->word, r->at, n);
     r->word[n] = '\0';
@@ -202,8 +202,8 @@ static int take_case(struct reader *r)
     return FSDP_OK;
 }
 
-/* Numbers of the optimizer, below 1, one for all groups or one each; none is
- * negative, nor 0 where that is not allowed. */
+/* Numbers of the optimizer, all below 1: one for all groups, or one for each.
+ * None is negative, nor 0 unless that is allowed. */
 static int take_list(struct reader *r, bool zero, struct script_list *out,
                      const char *wanted)
 {
@@ -241,7 +241,7 @@ static int take_number(struct reader *r, bool *taken)
     return FSDP_OK;
 }
 
-/* Groups may be said behind them. */
+/* Checked behind the header, because `groups` may stand behind the numbers. */
 static bool numbers_fit(const struct script *s)
 {
     const struct script_list *const list[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_refusals.c - which calls must be refused in the state that an engine
- * is in, for certain.
+ * script_refusals.c - which calls the contract says must be refused in the
+ * state that an engine is in, as far as that is certain.
  */
 #include "script/script_state.h"
 
@@ -12,11 +12,11 @@
 
 enum {
     LAST_TO_AVOID = 7, /* generator: may_lack_none */
-    SCALED_UP = 16,    /* a loss is scaled by 2 to this at least */
+    SCALED_UP = 16,    /* least exponent of a scaled loss, of base 2 */
 };
 
-/* Units that this life has for certain: of the bits behind them nothing can be
- * said. Each model has two layers. */
+/* Bits of the units that every model has in this life. Each model has two
+ * layers; of the other bits nothing is known. */
 static uint64_t sure_units(const struct script_state *s)
 {
     if (!s->s->has_case) {
@@ -27,10 +27,10 @@ static uint64_t sure_units(const struct script_state *s)
                : 1;
 }
 
-/* Whether one of these units has gradients for certain: not where a unit may
- * have nothing that trains, or that a pass uses. And a random graph may have
- * nothing at all that trains, where some of it is frozen in passing, or all but
- * its head, to which that may be tied. */
+/* Whether one of these units has gradients for certain. That is not known where
+ * a unit may have nothing that trains, or nothing that a pass uses. A random
+ * graph may have nothing at all that trains, if some of it is frozen in
+ * passing, or if all is frozen but its head, which may be tied. */
 static bool has_some(const struct script_state *s, uint64_t units)
 {
     const bool drawn = s->s->has_case && strcmp(s->s->c.workload, "graph") == 0;
@@ -47,16 +47,16 @@ static bool has_some(const struct script_state *s, uint64_t units)
                                 : units == UINT64_MAX;
 }
 
-/* Whether the parameter that has another name, from 1, is saved by its name:
- * what is tied to another one is not. */
+/* Whether the checkpoint has the renamed parameter (a number from 1) under a
+ * name of its own. A parameter that is tied to another one has none there. */
 static bool is_saved(const struct script_state *s, uint32_t renamed)
 {
     return renamed == 0 || !s->s->has_case ||
            script_original(&s->s->c, renamed - 1) == renamed - 1;
 }
 
-/* Why the whole checkpoint a must be refused: there is one reason, or of
- * several the one that is found first. */
+/* Why the whole checkpoint `a` must be refused: the only reason, or, of
+ * several, the one that an engine finds first. */
 static uint32_t of_slot(const struct script_state *s)
 {
     const uint32_t tensors =
@@ -70,7 +70,7 @@ static uint32_t of_slot(const struct script_state *s)
     }
     if (s->slot[0].renamed != 0 && s->renamed != 0 &&
         s->slot[0].renamed != s->renamed) {
-        return 0; /* two names are missing: an engine tells one of them */
+        return 0; /* two names are missing: engines may name either */
     }
     if (s->slot[0].renamed != s->renamed) {
         return s->slot[0].local                 ? 0
@@ -87,8 +87,8 @@ static uint32_t of_slot(const struct script_state *s)
                               : 0;
 }
 
-/* Whether a parameter has no values, for certain: each model has two, what is
- * ignored needs none, and nor does what has no elements. */
+/* Whether some parameter has no values, for certain. Each model has at least
+ * two parameters; ignored ones and those without elements need no values. */
 static bool lacks_values(const struct script_state *s)
 {
     if (!s->empty || (s->values & 3) == 3) {
@@ -98,8 +98,8 @@ static bool lacks_values(const struct script_state *s)
            (!case_ignores(&s->s->c) && !script_has_all(&s->s->c, s->values));
 }
 
-/* Whether reduced gradients are so large that the largest float32 times any
- * model's is none: nothing but the loss's scale has made them so. */
+/* Whether reduced gradients are so large that a clip to the largest float32
+ * overflows with any model: only the scale of the loss has made them so. */
 static bool is_scaled_up(const struct script_state *s)
 {
     const struct script_scale *scale = &s->s->scale;
@@ -138,10 +138,10 @@ uint32_t script_when_at_rest(const struct script_state *s)
     return now;
 }
 
-/* Whether there may be a rank that lacks no value, where others do: it owns
- * none, or has been given them. It shows its pieces, and so it is no place to
- * have them refused for a script that was drawn before the judge told such
- * ranks from others. */
+/* Whether some rank may lack no value where others do, because it owns none or
+ * was given them all. Such a rank shows its pieces. A script that was drawn
+ * before the judge told such ranks from others cannot ask that its pieces are
+ * refused. */
 static bool may_lack_none(const struct script_state *s)
 {
     const uint32_t degree = case_shard_degree(&s->world);

@@ -42,7 +42,7 @@ void script_wait(struct script_state *s, const struct script_action *a)
         "`wait` come first");
 }
 
-/* Tensors of the model are not in it, for certain or not. */
+/* Whether tensors of the model are missing in the slot, or may be. */
 static bool is_partial(const struct script_state *s, uint32_t slot)
 {
     const uint32_t tensors =

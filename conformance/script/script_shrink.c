@@ -4,8 +4,8 @@
  *
  * Candidates are numbered: 2 halves, 4 quarters, 8, 16, 32, 64 parts of the
  * actions that are kept; then each bit of what each action says less; then each
- * plain choice. The number goes on when one has been taken, and begins again
- * when all have been looked at and one had been taken.
+ * plain choice. When a candidate is taken, the search goes on behind its
+ * number; when all have been tried, it begins anew if any was taken.
  */
 #include "script/script_shrink.h"
 
@@ -20,14 +20,14 @@ static uint32_t count(uint64_t bits)
     return (uint32_t)__builtin_popcountll(bits);
 }
 
-/* Without part i of so many of the actions that are kept. */
+/* Removes part i of the kept actions, which are cut into `of` parts. */
 static bool without_part(struct script_mask *m, uint32_t i, uint32_t of)
 {
     const uint32_t n = count(m->actions);
     uint64_t left = 0;
     uint32_t k = 0;
 
-    /* The finest parts are single actions; coarser ones have two at least. */
+    /* The finest parts are single actions, all others have two at least. */
     if (of > n && of / 2 >= n) {
         return false;
     }
@@ -43,7 +43,7 @@ static bool without_part(struct script_mask *m, uint32_t i, uint32_t of)
     return true;
 }
 
-/* The number-th change of m; false: it changes nothing. */
+/* Makes change `number` of m; false: it changes nothing. */
 static bool change(struct script_mask *m, uint32_t number)
 {
     uint32_t of = 2;

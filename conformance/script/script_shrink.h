@@ -9,12 +9,12 @@
 #include "script/script_mask.h"
 
 /*
- * The next mask that keeps less than m, for a search that goes on from what it
- * finds: *at counts through them, from 0; false: there are no more (or there is
- * no memory). Large pieces come first: halves of the actions, quarters, and so
- * on to single ones; then what actions say less, then plain choices. Each is as
- * script_masked leaves it. A round of several may be tried at once: the first
- * that fails is gone on from.
+ * The next mask that keeps less than m. *at counts through these masks, from 0;
+ * false: there are no more, or there is no memory. Large pieces are tried
+ * first: halves of the actions, quarters, and so on to single ones; then
+ * actions that say less, then plain choices. Each mask is as script_masked
+ * leaves it. A search that finds one that still fails goes on from that one; it
+ * may try several masks at once, and then goes on from the first that fails.
  */
 bool script_smaller(const struct script *drawn, const struct script_mask *m,
                     uint32_t *at, struct script_mask *out);
@@ -23,14 +23,14 @@ struct script_shrink {
     /* Whether s shows the fault. */
     bool (*fails)(void *context, const struct script *s);
     void *context;
-    uint32_t most;  /* trials */
-    uint32_t tried; /* out */
+    uint32_t most;  /* how many scripts may be tried */
+    uint32_t tried; /* out: how many were tried */
 };
 /*
- * Goes on from *mask, which fails, as long as something smaller does. What is
- * left in *mask fails, and, if `most` was enough, no mask fails that
- * script_smaller makes of it: without any one of its actions it does not. OK
- * or NOMEM.
+ * Starts from *mask, whose script fails, and makes it smaller as long as a
+ * smaller one fails, too. What is left in *mask still fails. If `most` was
+ * enough, none of the masks that script_smaller makes of it fails: no single
+ * action can go. OK or NOMEM.
  */
 int script_shrink(const struct script *drawn, struct script_shrink *how,
                   struct script_mask *mask, struct fsdp_error *error);

@@ -51,7 +51,7 @@ static bool three_steps(const struct script *s)
     return n >= 3;
 }
 
-/* What was saved is loaded in another life, over gradients. */
+/* A checkpoint is loaded in another life, over gradients. */
 static bool load_over_gradients(const struct script *s)
 {
     bool gradients = false;

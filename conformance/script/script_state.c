@@ -94,8 +94,8 @@ static void walk_inside(struct script_state *s, const struct script_inside *in,
     }
 }
 
-/* Whether gradients may be too large without an edit: those of 16 bits, or of
- * a loss that is scaled by much, or by more and more. */
+/* Whether gradients may overflow without an edit: those of 16 bits, or of a
+ * loss whose scale is large or grows. */
 static bool may_overflow(const struct script_state *s)
 {
     const struct script_scale *scale = &s->s->scale;
@@ -104,8 +104,8 @@ static bool may_overflow(const struct script_state *s)
            (s->s->has_case && case_uses_dtype(&s->s->c, FSDP_DTYPE_F16));
 }
 
-/* Of a random graph the parameters that train may have no gradient. What
- * generators drew that did not know stays as it is. */
+/* In a random graph the trained parameters may get no gradient. Generators that
+ * did not know that still draw what they drew. */
 static bool may_train_nothing(const struct script *s)
 {
     return s->generator != 2 && s->generator != 3 && s->has_case &&
@@ -135,15 +135,15 @@ static uint32_t hurt_by(const struct script_state *s,
     return hurt;
 }
 
-/* By what hurts, values are hurt; under a scale a step by infinities is
- * skipped. */
+/* A step with gradients that are not finite makes values so, too; but if the
+ * loss is scaled, a step with infinities is skipped. */
 static void take_step(struct script_state *s)
 {
     s->hurt_values = s->hurt_values || s->hurt == SCRIPT_MAYBE_HURT ||
                      (s->hurt == SCRIPT_HURT && !s->s->scale.said);
 }
 
-/* Where there is one replica alone, all of it is reduced. */
+/* With one replica no sums are left that replicas have yet to add up. */
 static void end_training_pass(struct script_state *s,
                               const struct script_action *a, uint64_t no_sync)
 {
@@ -197,7 +197,7 @@ static void walk_pass(struct script_state *s, const struct script_action *a)
                      "a pass that has its step and is recomputed is whole");
     s->kept = (s->kept || s->keeps) && a->ending != SCRIPT_CANCELLED;
     if (a->ending == SCRIPT_CANCELLED) {
-        if (s->step_set) { /* what has closed by then is stepped */
+        if (s->step_set) { /* units that have closed by then are stepped */
             const uint32_t hurt = hurt_by(s, a);
 
             s->hurt = hurt > s->hurt ? hurt : s->hurt;
@@ -216,7 +216,7 @@ static void walk_pass(struct script_state *s, const struct script_action *a)
 
 /* ---- Lives ---- */
 
-/* What units have of their own depends on which units there are. */
+/* Whether units have options of their own: these depend on the wrap. */
 static bool by_unit(const struct run_case *c)
 {
     return case_has_units_dtypes(c) || c->factors == CASE_UNIT_FACTORS;
@@ -298,7 +298,8 @@ static void walk_optimizer(struct script_state *s,
     s->touched = true;
 }
 
-/* Whether the contract allows it between unshard_all and reshard_all. */
+/* Whether the contract allows the action between unshard_all and
+ * reshard_all. */
 static bool is_for_open(const struct script_action *a)
 {
     return a->verb == SCRIPT_RESHARD || a->verb == SCRIPT_SYNC ||
@@ -336,7 +337,7 @@ static bool needs_values(uint32_t verb)
            verb == SCRIPT_SUMMON_SOME;
 }
 
-/* What an earlier action of this life leaves to no other one. */
+/* Refuses what the earlier actions of this life do not allow. */
 static void refuse_in_life(struct script_state *s,
                            const struct script_action *a)
 {
@@ -385,7 +386,7 @@ static void walk_freeze(struct script_state *s, const struct script_action *a)
     script_freeze(s, a);
 }
 
-/* Values are shown whole, or given, between passes. */
+/* Actions that show whole parameters, or give them values, between passes. */
 static void walk_values(struct script_state *s, const struct script_action *a)
 {
     const bool gives = a->verb == SCRIPT_ASSIGN || a->verb == SCRIPT_SEND;

@@ -214,8 +214,8 @@ UNIT_TEST(test_malformed)
     }
 }
 
-/* Of 20,000 texts with a byte changed none does more than fail, and what is
- * read is written so that it is read as the same. */
+/* Of 20,000 texts with one byte changed none does more than fail; one that is
+ * read is written so that it reads back as the same. */
 UNIT_TEST(test_damaged)
 {
     static const char text[] =
@@ -327,7 +327,7 @@ UNIT_TEST(test_options)
                 options.eps == 9.0f && options.momentum == 0.25f);
     assert_false(script_has_own_numbers(&s));
     script_release(&s);
-    /* What groups have of their own is no option of all. */
+    /* Numbers that groups have of their own are no options for all. */
     script_test_parse("script 1\ngroups 2\neps 0.125\nbetas 0,0.25 0.5,0\n"
                       "momentum 0.75,0.5\n--\nzero",
                       &s);

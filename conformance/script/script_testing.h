@@ -7,12 +7,13 @@
 
 #include "script/script.h"
 
-/* In front of actions, where there are no settings. */
+/* What stands before the actions of a script without settings. */
 #define HEAD "script 1\n--\n"
 
-/* Reads a text that is right, else the test fails; to be released. */
+/* Reads a text, and fails the test if it is wrong. The caller releases the
+ * script. */
 void script_test_parse(const char *text, struct script *s);
-/* Draws one, to be released. */
+/* Draws a script, which the caller releases. */
 void script_test_draw(uint32_t generator, uint64_t seed, struct script *s);
 
 #endif

@@ -162,7 +162,7 @@ static void add_unit(FILE *f, uint32_t unit)
     }
 }
 
-/* An action that is about a unit, and what it says of it. */
+/* Writes the unit that an action is about, and what it says of the unit. */
 static void add_of_unit(FILE *f, const struct script_action *a)
 {
     add_unit(f, a->unit);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * script_walk.c - walks over a script's actions in the order in which they are
- * played, each turn of a repeat by itself; and says what a script wants of the
- * lives that they are part of.
+ * played, each turn of a repeat by itself. Also says what a script wants of its
+ * lives: options, numbers, groups.
  */
 #include "script/script.h"
 
@@ -11,7 +11,8 @@ struct script_walk script_begin(const struct script *s)
     return (struct script_walk){.s = s};
 }
 
-/* Leaves the repeats that end here, or begins their next turn. */
+/* At the end of a repeat's body, begins its next turn, or leaves it behind the
+ * last one. */
 static void turn(struct script_walk *w)
 {
     while (w->depth > 0 && w->at == w->loop[w->depth - 1].end) {
@@ -78,8 +79,8 @@ uint32_t script_place_in(struct script_place place, uint32_t length)
                         : (uint32_t)((uint64_t)place.a * length / place.b);
 }
 
-/* Neither layers nor weights and biases: neighbours are in different groups,
- * and group 0 is larger than the others. */
+/* Groups cut through layers, and do not tell weights from biases: neighbours
+ * are in different groups, and group 0 is larger than the others. */
 uint32_t script_group_of(uint32_t n, uint32_t p)
 {
     uint32_t k = n > 1 ? p % (2 * n - 1) : 0;

@@ -250,7 +250,7 @@ struct record_answer *compare_find_answer(const struct record_rank *rank,
     return rank ? answer_find(rank, name, &from) : NULL;
 }
 
-/* *n: how often it was asked. */
+/* *n: how often the call was made. */
 static bool answered(const struct record_rank *rank,
                      const struct compare_answer *answer, struct finding at,
                      struct finding *f, uint32_t *n)
@@ -274,8 +274,8 @@ static bool answered(const struct record_rank *rank,
     return true;
 }
 
-/* A rank whose run ended with an error was not asked what comes later: then
- * that error is what is wrong. */
+/* A rank whose run ended with an error was not asked what comes later. Then
+ * that error is what is wrong, and not the missing answer. */
 static bool was_not_asked(const struct expect *e,
                           const struct record_rank *rank, const char *name,
                           struct finding at, struct finding *f)
@@ -419,7 +419,7 @@ bool finding_collective(const struct expect *e, struct finding *f,
         or_unknown(wording->want));
 }
 
-/* Appends if all of it fits. */
+/* Appends the text if all of it fits. */
 static void append(char *note, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -461,7 +461,7 @@ bool finding_peak(struct finding *f, struct finding at, uint64_t got,
     return false;
 }
 
-/* The whole number that x is, but for rounding; 0: none. */
+/* The whole number that x is, up to rounding; 0: it is none. */
 static int32_t simple_factor(double x)
 {
     double n = round(x);

@@ -3,9 +3,9 @@
  * compare.h - what requirements share: walking over a record without trusting
  * it, comparing values in bits, and saying where they first differ.
  *
- * Every function that takes a `struct finding *` returns true if all is well
- * and otherwise fills the finding and returns false, so that a requirement
- * reads `return compare_...`. What the record lacks is never skipped: it
+ * Every function that takes a `struct finding *` returns true if all is well;
+ * else it fills the finding and returns false, so that a requirement reads
+ * `return compare_...`. A value that the record lacks is never skipped: it
  * fails as "not recorded".
  *
  * Walks go by what the oracle says a rank must own, see or send, never by what
@@ -18,12 +18,14 @@
 
 /* ---- findings ---- */
 
-/* A place; -1 for what does not apply, and everything else is -1. */
+/* A place in a run; a number that does not apply is -1, and so is each that is
+ * not given here. */
 struct finding finding_at(const char *stage, int64_t step, int64_t microbatch,
                           int64_t rank);
-/* Each stores `at` with its note in *f and returns false. */
+/* Each stores `at`, with a note, in *f, and returns false. */
 bool finding_text(struct finding *f, struct finding at, const char *note);
-/* What would be compared with is not there: no failure, and never a pass. */
+/* The other side of the comparison is missing: that is no failure, but never a
+ * pass. */
 bool finding_missing(struct finding *f, struct finding at, const char *note);
 bool finding_count(struct finding *f, struct finding at, uint64_t got,
                    uint64_t want, const char *note);
@@ -38,7 +40,8 @@ enum {
     COMPARE_WORDS_BYTES = 64
 };
 
-/* Like finding_text, with a note made of parts; cut where it is full. */
+/* Like finding_text, with a note that is printed from its parts and cut if it
+ * is too long. */
 bool finding_note(struct finding *f, struct finding at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -48,7 +51,8 @@ void compare_collective_words(const struct expect *e,
                               const struct record_collective *c,
                               char out[COMPARE_WORDS_BYTES]);
 
-/* "runs over", "replicate", "shard"; a NULL name is unknown. */
+/* "runs over", "replicate", "shard": how a field of a collective is said; a
+ * NULL name is unknown. */
 struct compare_wording {
     const char *verb, *got, *want;
 };
@@ -58,57 +62,62 @@ bool finding_collective(const struct expect *e, struct finding *f,
                         struct finding at, const struct record_collective *c,
                         uint32_t index, const struct compare_wording *wording);
 
-/* finding_bytes with the peak of each kind alone, as far as the note
- * reaches. */
+/* finding_bytes, and in the note the peak of each kind alone, as far as there
+ * is room. */
 bool finding_peak(struct finding *f, struct finding at, uint64_t got,
                   uint64_t want, const char *note,
                   const struct record_memory *memory);
 
-/* "got is want times 2", "got is want divided by 4"; false: the factor is not
- * simple. */
+/* "got is want times 2", "got is want divided by 4"; false: the one is no
+ * simple multiple of the other. */
 bool compare_factor_words(double got, double want,
                           char out[COMPARE_WORDS_BYTES]);
 
 /* ---- which cases ---- */
 
-/* The engine is to train to the end: not OPTIONS, not DISAGREE, not SHARD. */
+/* Whether the engine is to train to the end of the case: not in OPTIONS,
+ * DISAGREE and SHARD. */
 bool compare_case_trains(const struct expect *e);
-/* Whether any parameter gets a gradient: not where all that have one are
- * frozen, or tied to what is. */
+/* Whether any parameter gets a gradient. None does if all that could are
+ * frozen, or tied to frozen ones. */
 bool compare_any_gradient(const struct expect *e);
-/* The same, or plays a script of its own: there are losses. */
+/* Whether the case has losses: the engine trains to its end, or plays a script
+ * of its own. */
 bool compare_case_plays(const struct expect *e);
-/* The engine is to come to the end, whether it trains or not. */
+/* Whether the engine is to come to the end of the case, training or not. */
 bool compare_case_shards(const struct expect *e);
-/* One life, in which nothing but its steps communicates: all that a rank says
- * of its collectives must fit. */
+/* Whether the case has one life in which nothing communicates but its steps, so
+ * that all that a rank says of its collectives must fit together. */
 bool compare_case_lives_once(const struct expect *e);
-/* Stages are judged one by one: tensors are recorded, and nothing but
- * training happens (CANCEL and MISUSE have requirements of their own). */
+/* Whether stages can be judged one by one: tensors are recorded, and the case
+ * does nothing but train (CANCEL and MISUSE have requirements of their own). */
 bool compare_case_staged(const struct expect *e);
-/* Those, and SHARD: the pieces are recorded as shard has left them. */
+/* Whether that is so, or the scenario is SHARD, in which the pieces are
+ * recorded as shard left them. */
 bool compare_case_initial(const struct expect *e);
-/* The strict profile: no prefetch and no reduction in flight. */
+/* Whether the case is of the strict profile: no prefetch, and no reduction in
+ * flight. */
 bool compare_case_strict(const struct expect *e);
-/* Trains, and more than one rank: there is something to communicate. */
+/* Whether the case trains on more than one rank, so that there is something to
+ * communicate. */
 bool compare_case_communicates(const struct expect *e);
-/* Some parameter of a unit is frozen from the beginning. */
+/* Whether some parameter in a unit is frozen from the beginning. */
 bool compare_case_freezes(const struct expect *e);
-/* Loads a checkpoint. */
+/* Whether the case loads a checkpoint. */
 bool compare_case_resumes(const struct expect *e);
-/* Staged, and on more than one replica. */
+/* Whether the case is staged, and has more than one replica. */
 bool compare_case_replicated(const struct expect *e);
-/* Whether a point of a pass is one of a forward. */
+/* Whether a point of a pass belongs to a forward. */
 bool compare_is_forward(uint32_t point);
-/* Microbatches of a step that are reduced, but for the last one, which always
- * is. */
+/* How many microbatches of a step are reduced, without the last one, which
+ * always is. */
 uint32_t compare_synced_early(const struct expect *e);
-/* Steps whose tensors are recorded. */
+/* How many steps have recorded tensors. */
 uint32_t compare_recorded_steps(const struct expect *e);
 
 /* ---- ranks ---- */
 
-/* Rank k, or NULL if the record has none or its files were missing. */
+/* The rank k; NULL: the record has no such rank, or its files were missing. */
 const struct record_rank *compare_rank(const struct record *r, uint32_t k);
 struct record_rank *compare_rank_to_spoil(struct record *r, uint32_t k);
 
@@ -125,8 +134,8 @@ bool compare_ranks(const struct expect *e, const struct record *r,
 
 /* ---- collectives ---- */
 
-/* Calls `check` for every rank and step with what was communicated in it;
- * `at` is that place. */
+/* Calls `check` with what every rank communicated in every step; `at` has the
+ * rank and the step. */
 bool compare_steps(const struct expect *e, const struct record *r,
                    bool (*check)(const struct expect *e,
                                  const struct record_sequence *sequence,
@@ -139,26 +148,28 @@ bool compare_collectives(const struct expect *e, const struct record *r,
                                        uint32_t index, struct finding at,
                                        struct finding *f),
                          struct finding *f);
-/* An all-gather of a unit is of the shards of what it owns, each parameter
- * once: flat, or a block of each. `words` say so. Others hold. */
+/* Whether an all-gather of a unit carries the shards of what each rank owns,
+ * each parameter once: the flat parameter, or a block of each; `words` say so.
+ * True for all other collectives. */
 bool compare_gather_of_shard(const struct expect *e,
                              const struct record_collective *c,
                              struct finding at, const char *words,
                              struct finding *f);
 
-/* Sequence `index` of a rank, or NULL if there is none or it is malformed. */
+/* Sequence `index` of a rank; NULL: there is none, or it is malformed. */
 const struct record_sequence *compare_sequence(const struct record_rank *rank,
                                                uint32_t index);
-/* What a rank (or NULL) communicated in a step, or NULL. */
+/* What a rank communicated in a step; NULL: not known, or the rank is NULL. */
 const struct record_sequence *
 compare_step_sequence(const struct record_rank *rank, uint32_t step);
 /* How many collectives of a kind a sequence has. */
 uint64_t compare_count(const struct record_sequence *sequence, uint32_t kind);
-/* "all-gathers in this step"; of the three kinds that steps are made of. */
+/* "all-gathers in this step"; only for the three kinds of which steps are
+ * made. */
 const char *compare_kind_words(uint32_t kind);
-/* Whether every step has as many collectives of a kind as the oracle says. And
- * the least damage to that: one too few, beyond all that were made ahead; or
- * one, where there is to be none. */
+/* Whether every step has as many collectives of a kind as the oracle says. The
+ * other does the least damage to that: it takes one away, beyond all that were
+ * made ahead; if there is to be none, it adds one. */
 bool compare_kind_count(const struct expect *e, const struct record *r,
                         uint32_t kind, struct finding *f);
 bool compare_spoil_kind_count(const struct expect *e, struct record *r,
@@ -166,8 +177,8 @@ bool compare_spoil_kind_count(const struct expect *e, struct record *r,
 /* Whether two collectives agree in every field. */
 bool compare_same_collective(const struct record_collective *a,
                              const struct record_collective *b);
-/* The same of what is expected, but for the order in which ranks meet, where
- * none is declared. */
+/* Whether a collective is the expected one in every field; the fold is not
+ * compared if the engine declares none. */
 bool compare_as_asked(const struct expect *e,
                       const struct record_collective *got,
                       const struct record_collective *want);
@@ -176,41 +187,44 @@ uint32_t compare_count_of(const struct record_sequence *sequence, uint32_t kind,
                           uint32_t unit);
 /* Whether a collective reduces gradients. */
 bool compare_reduces(const struct record_collective *c);
-/* Whether it moves that dtype. */
+/* Whether a collective moves values of that dtype. */
 bool compare_moves(const struct expect *e, const struct record_collective *c,
                    uint32_t index, uint32_t dtype, struct finding at,
                    struct finding *f);
-/* What rank 0 communicated in step 0, for spoiling, and the first collective
- * of that; NULL if nothing. */
+/* For spoiling: what rank 0 communicated in step 0, and the first collective of
+ * that; NULL: nothing. */
 struct record_sequence *compare_sequence_to_spoil(struct record *r);
 struct record_collective *compare_collective_to_spoil(struct record *r);
 
 /* ---- tensors ---- */
 
-/* Elements [first, first + n) of a parameter, at one place of a run. */
+/* Elements [first, first + n) of a parameter, and one place of a run at which
+ * they are looked at. */
 struct compare_part {
     uint32_t rank, step, microbatch, parameter, unit;
     uint64_t first, n;
-    /* A module that has several backwards in a pass leaves a gradient in
-     * each: the j-th is recorded from element j * numel on. */
+    /* If a module has several backwards in a pass, each leaves a gradient:
+     * gradient j is recorded from element j * numel on. */
     uint64_t base;
-    /* Both sides are the engine's own: the same NaN on both is no difference
-     * here; grad.finite and the baseline find it. */
+    /* Both sides were recorded from the engine, so that a NaN on both is no
+     * difference here; grad.finite and the comparison with the baseline find
+     * it. */
     bool own;
-    /* Of an arithmetic of its own: what a sum of zeros begins with is not
-     * specified, nor so the sign of a 0. */
+    /* The arithmetic is the engine's own, in which neither the value that a sum
+     * of zeros begins with nor the sign of a 0 is specified. */
     bool any_zero;
-    /* Where the baseline has a NaN there must be one, whatever its bits
-     * (compare_any_nan). */
+    /* Where the baseline has a NaN, the record must have one, too, with any
+     * bits (compare_any_nan). */
     bool any_nan;
-    const struct requirement *q; /* whose check this is; NULL: none's */
+    /* the requirement that checks the part; NULL: none */
+    const struct requirement *q;
 };
-/* Where it is, with its parameter and its unit. */
+/* The place of the part, with its parameter and its unit. */
 struct finding finding_at_part(const char *stage, int64_t microbatch,
                                const struct compare_part *part);
 
-/* Calls `check` for every part that the oracle gives to every rank, for steps
- * [from, to). Empty parts are left out. */
+/* Calls `check` for every part that a rank owns by the oracle, in steps [from,
+ * to). Empty parts are left out. */
 bool compare_parts(const struct expect *e, const struct record *r,
                    uint32_t from, uint32_t to,
                    bool (*check)(const struct expect *e, const struct record *r,
@@ -218,7 +232,7 @@ bool compare_parts(const struct expect *e, const struct record *r,
                                  struct finding *f),
                    struct finding *f);
 
-/* The same for a check of row q, which finds it in the part. */
+/* The same for a check of requirement q, which it finds in part->q. */
 bool compare_parts_of(const struct requirement *q, const struct expect *e,
                       const struct record *r, uint32_t from, uint32_t to,
                       bool (*check)(const struct expect *e,
@@ -227,9 +241,9 @@ bool compare_parts_of(const struct requirement *q, const struct expect *e,
                                     struct finding *f),
                       struct finding *f);
 
-/* Calls `check` for every whole parameter on every rank and microbatch that is
- * to show it, for steps [from, to): the form of local stages. Ignored and tied
- * ones are not. */
+/* Calls `check` for every whole parameter that a rank must show in a microbatch
+ * of steps [from, to): so are stages that each rank has by itself. Ignored and
+ * tied parameters are left out. */
 bool compare_whole(const struct expect *e, const struct record *r,
                    uint32_t from, uint32_t to,
                    bool (*check)(const struct expect *e, const struct record *r,
@@ -237,29 +251,29 @@ bool compare_whole(const struct expect *e, const struct record *r,
                                  struct finding *f),
                    struct finding *f);
 
-/* The same for every local gradient that there must be: of each backward of
- * the parameter's module. */
+/* The same for every local gradient that there must be: one for each backward
+ * of the parameter's module. */
 bool compare_gradients(
     const struct expect *e, const struct record *r, uint32_t from, uint32_t to,
     bool (*check)(const struct expect *e, const struct record *r,
                   const struct compare_part *part, struct finding *f),
     struct finding *f);
 
-/* The values that a record shows at exactly this part, or NULL. */
+/* The values that a record shows of exactly this part; NULL: it has none. */
 const float *compare_values(const struct record *r, uint32_t stage,
                             const struct compare_part *part);
-/* The values of the part within rank k's whole parameter, or NULL. */
+/* The values of the part within the whole parameter that rank k shows; NULL: it
+ * shows none. */
 const float *compare_values_in_whole(const struct expect *e,
                                      const struct record *r, uint32_t k,
                                      uint32_t stage,
                                      const struct compare_part *part);
-/* The same of the baseline, which keeps whole parameters under rank 0. */
+/* The same from the baseline, where whole parameters are rank 0's. */
 const float *compare_baseline(const struct expect *e, uint32_t stage,
                               const struct compare_part *part);
 
-/* What a look shows of a parameter, weights and states, and how much of that
- * there is: of the optimizer; of a parameter, which has states where it is
- * trained. */
+/* How many stages a look shows: weights and the optimizer's states. The other:
+ * how many of these one parameter has, which has states if it is trained. */
 enum {
     COMPARE_STAGES = 3
 };
@@ -268,104 +282,108 @@ uint32_t compare_n_stages(const struct expect *e);
 uint32_t compare_n_stages_of(const struct expect *e,
                              const struct compare_part *part);
 
-/* Compares part->n values in bits. `got` NULL: not recorded, a failure; `want`
- * NULL: missing; a NaN in `want`: a failure. The finding names parameter,
- * element, flat, shard, local index. */
+/* Compares part->n values in bits. `got` NULL: it was not recorded, which is a
+ * failure; `want` NULL: there is nothing to compare with; a NaN in `want` is a
+ * failure. The finding names the parameter, and the element by its index in it,
+ * in the flat parameter and in its shard. */
 bool compare_equal(const struct expect *e, const struct compare_part *part,
                    uint32_t stage, const float *got, const float *want,
                    struct finding *f);
-/* Compares a stage's part with the unsharded run's: as exactly as the case's
- * arithmetic, and what its script makes, let one. */
+/* Compares the part with the unsharded run's at this stage, as exactly as the
+ * case's arithmetic, and the gradients that its script makes, allow. */
 bool compare_as_baseline(const struct expect *e, const struct record *r,
                          const struct compare_part *part, uint32_t stage,
                          struct finding *f);
-/* Weights and states, as far as there are any, with the unsharded run's. */
+/* Compares weights, and all states that there are, with the unsharded run's. */
 bool compare_all_as_baseline(const struct expect *e, const struct record *r,
                              const struct compare_part *part,
                              struct finding *f);
-/* A stage's part with what the record itself has of it at another stage and
- * step: a NaN may have stayed one. */
+/* Compares the part at a stage with what the same record has of it at another
+ * stage and step. A NaN may stay a NaN. */
 bool compare_as_then(const struct expect *e, const struct record *r,
                      const struct compare_part *part, uint32_t stage,
                      uint32_t stage_then, uint32_t step_then,
                      struct finding *f);
-/* Whether got is what it is compared with: the same bits, or both are NaN. */
+/* Whether got equals what it is compared with: the same bits, or NaN on both
+ * sides. */
 bool compare_same_or_nan(float got, float want);
 /* The same for element i of the part. */
 bool compare_element(const struct expect *e, const struct compare_part *part,
                      uint32_t stage, uint64_t i, float got, float want,
                      struct finding *f);
-/* That a stage's values at this part are not recorded. */
+/* Says in *f that this part was not recorded at this stage. */
 bool compare_missing(const struct compare_part *part, uint32_t stage,
                      struct finding *f);
-/* Whether every rank's weights before this step are the baseline's, in bits:
- * from there on the two runs can be compared. */
+/* Whether every rank's weights before this step are the baseline's in bits, so
+ * that from there on the two runs can be compared. */
 bool compare_starts_alike(const struct expect *e, const struct record *r,
                           uint32_t step);
 
-/* Compares the part with the same part of the first replica. */
+/* Compares the part with the first replica's. */
 bool compare_replica(const struct expect *e, const struct record *r,
                      const struct compare_part *part, uint32_t stage,
                      struct finding *f);
-/* Compares `want`, what the owner of the part holds, with what every rank of
- * its shard group saw there: of RECORD_UNSHARDED that rounded to the unit's
- * parameter dtype. */
+/* Compares `want`, the values that the owner of the part holds, with what every
+ * rank of its shard group saw of them. For RECORD_UNSHARDED `want` is first
+ * rounded to the unit's parameter dtype. */
 bool compare_gathered(const struct expect *e, const struct record *r,
                       const struct compare_part *part, uint32_t stage,
                       const float *want, struct finding *f);
 
-/* The first tensor with values, of a parameter, of which `is` is true, on the
- * last rank that has one; NULL: there is none. */
+/* The first tensor of the last rank that has one with values, of a parameter
+ * for which `is` is true; NULL: there is none. */
 struct record_tensor *compare_find_tensor(
     const struct expect *e, struct record *r,
     bool (*is)(const struct expect *e, const struct record_tensor *t));
-/* Changes its first value by more than any rounding; a NaN, too. False: it is
- * NULL. */
+/* Changes the first value of the tensor by more than any rounding, even if it
+ * is a NaN. False: t is NULL. */
 bool compare_spoil_value(struct record_tensor *t);
-/* The first tensor with values of a stage in `step` or later, on the last rank
+/* The first tensor of a stage with values in `step` or later, of the last rank
  * that has one; NULL: there is none. */
 struct record_tensor *compare_tensor_to_spoil(struct record *r, uint32_t stage,
                                               uint32_t step);
-/* Flips the last bit of its first value. */
+/* Flips the last bit of the first value of that tensor. */
 bool compare_spoil_stage(struct record *r, uint32_t stage, uint32_t step);
-/* The same of this step alone. */
+/* The same for tensors of this step alone. */
 bool compare_spoil_step(struct record *r, uint32_t stage, uint32_t step);
-/* The same of a parameter that is trained, if there is one: what is frozen is
- * not compared by all. */
+/* The same for a trained parameter, if there is one: not every requirement
+ * compares frozen ones. */
 bool compare_spoil_trained(const struct expect *e, struct record *r,
                            uint32_t stage, uint32_t step);
 
 /* ---- curves ---- */
 
-/* Loss i (by step, then microbatch) of a record, folded over its ranks; false
- * if a rank lacks it. */
+/* Loss i (by step, then by microbatch) of a record, folded over its ranks;
+ * false: some rank lacks it. */
 bool compare_loss(const struct expect *e, const struct record *r, uint64_t i,
                   float *out);
-/* Whether a NaN of the unsharded run is right: the case's script makes
- * gradients of its own, or is not the suite's, and may let a curve diverge. */
+/* Whether a NaN in the unsharded run may be right: the case's script makes
+ * gradients of its own, or is not one of the suite's, and may let losses grow
+ * without end. */
 bool compare_any_nan(const struct expect *e);
 /* Compares the first n folded losses in bits. */
 bool compare_curves(const struct expect *e, const struct record *r,
                     const struct record *other, uint64_t n, struct finding *f);
-/* Losses that a case has: steps times microbatches. */
+/* How many losses a case has: steps times microbatches. */
 uint64_t compare_n_losses(const struct expect *e);
 /* Changes the last loss of rank 0 so that no rounding can hide it. */
 bool compare_spoil_curve(const struct expect *e, struct record *r);
-/* Whether losses and final weights are those of the same case in which nothing
- * but training happens; of the baseline, where this run has no such record. */
+/* Whether losses and final weights are those of the same case with nothing in
+ * it but training; or those of the baseline, if this run has no such record. */
 bool compare_undisturbed(const struct expect *e, const struct record *r,
                          struct finding *f);
 
 /*
- * The record of the case that `change` makes of this one; NULL if this run
- * has none, or it did not end well. A requirement that needs it applies only
- * where it is: a case that was to be run and left no good record is judged,
- * and found wanting, by itself.
+ * The record of the case that `change` makes of this one; NULL: this run has
+ * none, or that case did not end well. A requirement that needs the record
+ * applies only where there is one: a case that was run and left no good record
+ * fails by itself.
  */
 const struct record *compare_companion(const struct expect *e,
                                        void (*change)(struct run_case *c));
-/* Whether there is one, of a case that its engine claims: a bundle has no
- * others, and elsewhere, too, they are compared with nothing. */
+/* Whether there is such a record, of a case that its engine claims. A bundle
+ * has records of claimed cases only, and elsewhere others are not compared
+ * with, either. */
 bool compare_twin(const struct expect *e, void (*change)(struct run_case *c));
 /* The record of this case on one rank, whatever its wrap and strategy, or
  * NULL. */
@@ -373,16 +391,17 @@ const struct record *compare_companion_single(const struct expect *e);
 
 /* ---- answers to wrong calls ---- */
 
-/* The first answer of this name; NULL: there is none, or no rank. */
+/* The first answer of this name; NULL: there is none, or no such rank. */
 struct record_answer *compare_find_answer(const struct record_rank *rank,
                                           const char *name);
-/* Every rank answered every one of these as wanted. */
+/* Whether every rank answered each of these wrong calls as wanted. */
 bool compare_answers(const struct expect *e, const struct record *r,
                      const struct compare_answer *answer, uint32_t n,
                      struct finding *f);
-/* The last answer that the rank gave goes by this name; false: it gave none. */
+/* Whether the rank's last answer has this name; false: it gave none. */
 bool compare_spoil_name(struct record_rank *rank, const char *name);
-/* Turns the last rank's first of these answers into INTERNAL. */
+/* For spoiling: changes the first of these answers of the last rank to
+ * INTERNAL. */
 bool compare_spoil_answers(struct record *r,
                            const struct compare_answer *answer, uint32_t n);
 

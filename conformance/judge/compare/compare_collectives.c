@@ -28,7 +28,7 @@ compare_step_sequence(const struct record_rank *rank, uint32_t step)
                : compare_sequence(rank, rank->step_sequence[step]);
 }
 
-/* One step of one rank, on a walk over all of them; begins as zero. */
+/* A step of a rank, in a walk over all of them; it begins as zero. */
 struct place {
     uint64_t next;
     struct finding at;
@@ -138,8 +138,8 @@ const char *compare_kind_words(uint32_t kind)
                                          : "all-reduces in this step";
 }
 
-/* Where a step first leaves the expected order, which says more than a count;
- * nothing, where engines may run ahead. */
+/* Adds where a step first leaves the expected order, which says more than a
+ * count; adds nothing if engines may run ahead. */
 static void tell_first(const struct expect *e,
                        const struct record_sequence *got, struct finding *f)
 {

@@ -17,7 +17,7 @@ uint64_t compare_n_losses(const struct expect *e)
     return (uint64_t)e->c->steps * case_losses_a_step(e->c);
 }
 
-/* Folds loss i of `n` ranks. One rank has nothing to fold. */
+/* Folds loss i of `n` ranks; of one rank it is the loss itself. */
 static bool fold_loss(const struct expect *e, const struct record *r,
                       uint32_t n, uint64_t i, float *out)
 {
@@ -149,8 +149,9 @@ bool compare_twin(const struct expect *e, void (*change)(struct run_case *c))
     return r != NULL;
 }
 
-/* On one rank nothing meets, so wrap, strategy, prefetch and (but for the
- * tree's grains) the fold make no difference: any of these records will do. */
+/* On one rank nothing is added up across ranks, so wrap, strategy, prefetch and
+ * (but for the tree's grains) the fold make no difference: any record of these
+ * cases will do. */
 const struct record *compare_companion_single(const struct expect *e)
 {
     struct run_case c = *e->c;
@@ -178,8 +179,8 @@ static void only_train(struct run_case *c)
     c->scenario = CASE_TRAIN;
 }
 
-/* Rather the engine's own than the baseline, so that an engine whose curve is
- * wrong anyhow is not blamed here again. */
+/* The engine's own plain run, rather than the baseline: an engine whose curve
+ * is wrong in any case is not blamed for it here again. */
 static const struct record *undisturbed(const struct expect *e)
 {
     const struct record *own = compare_companion(e, only_train);

@@ -21,7 +21,7 @@ static const struct fsdp_sequence *sequence_of(const struct expect *e)
     return e->model->sequence[FSDP_SEQUENCE_TRAIN];
 }
 
-/* BEGIN counts as the first point, which it stands right before. */
+/* BEGIN counts as the first point, because it stands right before it. */
 static bool find_spot(const struct expect *e, uint32_t position,
                       struct spot *out)
 {
@@ -41,9 +41,9 @@ static bool is_backward(uint32_t point)
     return point != FSDP_PRE_FORWARD && point != FSDP_POST_FORWARD;
 }
 
-/* Whether the unit before may be at work there. One without elements has its
- * turn in running ahead like any other, and what computes without parameters.
- */
+/* Whether the previous unit may compute behind point i. A unit without elements
+ * takes its turn in running ahead like any other, so its modules count although
+ * they have no parameters. */
 static bool computes(const struct expect *e, uint32_t i)
 {
     const struct fsdp_sequence *q = sequence_of(e);
@@ -87,7 +87,7 @@ bool flights_each(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* How many windows of units below `end`, but for `unit`, open at point j. */
+/* How many units below `end`, without `unit`, open a window at point j. */
 static uint32_t opening(const struct expect *e, uint32_t j, uint32_t end,
                         uint32_t unit)
 {
@@ -108,8 +108,8 @@ static uint32_t opening(const struct expect *e, uint32_t j, uint32_t end,
     return n;
 }
 
-/* Several windows open at point j, and what arrives packed is unpacked there
- * for each: the next one's room on the wire may be that of the first. */
+/* Whether several windows open at point j, and each unit's gather is unpacked
+ * there, so that one after the other may use the same room on the wire. */
 static bool unpacks_several(const struct expect *e, uint32_t j, uint32_t unit)
 {
     return e->options.layout == FSDP_LAYOUT_PER_PARAMETER &&
@@ -278,7 +278,7 @@ bool flights_gathers_ahead(const struct expect *e, const struct record *r,
     return flights_each(e, r, backward ? check_backward : check_forward, f);
 }
 
-/* It waits for one position more than it may. */
+/* Makes the wait one position longer than is allowed. */
 bool flights_spoil_gather(const struct expect *e, struct record *r,
                           bool backward)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rule of the shard dimension: the last one, so it is the fastest. */
+/* The shard dimension is the last one of the mesh, so it is the fastest. */
 static bool walk_rank_parts(
     const struct expect *e, const struct record *r, struct compare_part *part,
     bool (*check)(const struct expect *e, const struct record *r,

@@ -41,7 +41,7 @@ struct memory_frame {
     uint32_t peak; /* moment */
 };
 
-/* All kinds of the pile up to number k, at a moment. */
+/* The sum of the first k kinds of the pile at a moment. */
 static double pile(const struct judge_moment *m, uint32_t k)
 {
     double sum = 0.0;
@@ -64,8 +64,8 @@ static double height(const struct memory_frame *s, double value)
            (PLOT_BOTTOM - AREA_TOP) * value / (s->p.high > 0 ? s->p.high : 1);
 }
 
-/* All kinds up to number k, down to the axis. What is below is drawn over it
- * later, so that every kind has one edge. */
+/* Draws the kinds up to and with number k, down to the axis. Lower ones are
+ * drawn over it later, so that every kind has one edge. */
 static void area(const struct memory_frame *s, uint32_t k)
 {
     const struct memory_plot *m = s->m;
@@ -142,7 +142,7 @@ static const char *unit_name(const struct memory_plot *m, uint32_t unit)
     return unit < m->n_units ? m->unit[unit] : "";
 }
 
-/* Which part of a step a point belongs to. */
+/* The part of a step that a point belongs to. */
 static uint32_t phase_of(uint32_t point)
 {
     switch (point) {
@@ -158,7 +158,7 @@ static uint32_t phase_of(uint32_t point)
     }
 }
 
-/* A row below the plot: forward, backward, optimizer. */
+/* Draws a row below the plot: forward, backward, optimizer. */
 static void phases(const struct memory_frame *s)
 {
     static const char *const name[] = {"forward", "backward", "step"};
@@ -213,7 +213,7 @@ static void say_moment(const struct memory_plot *m,
     }
 }
 
-/* What a pointer is told: the fullest moment of a unit's turn. */
+/* What a pointer is shown: the fullest moment of each unit's turn. */
 static void spans(const struct memory_frame *s)
 {
     const struct memory_plot *m = s->m;

@@ -27,16 +27,16 @@ enum {
     MEMORY_PLOT_WORDS_BYTES = 320
 };
 
-/* What is told to those who do not see it. */
+/* A title, and the drawing in words for those who do not see it. */
 void memory_plot_words(const struct memory_plot *m,
                        char title[MEMORY_PLOT_TITLE_BYTES],
                        char words[MEMORY_PLOT_WORDS_BYTES]);
-/* The drawing, for an <svg> or a <symbol> of PLOT_WIDTH by PLOT_HEIGHT. */
+/* Draws the inside of an <svg> or a <symbol> of PLOT_WIDTH by PLOT_HEIGHT. */
 void memory_plot_draw(const struct memory_plot *m);
-/* Below it: the kinds that there are, with what the fullest moment has of
- * each, and where that is. */
+/* What stands below the drawing: each kind that occurs, how much of it there is
+ * in the fullest moment, and where that moment is. */
 void memory_plot_legend(const struct memory_plot *m);
-/* The whole <figure>; id as plot_open's. */
+/* The whole <figure>; `id` is as for plot_open. */
 void memory_plot(const struct memory_plot *m, uint32_t id);
 
 #endif

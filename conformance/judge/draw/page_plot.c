@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page_plot.c - see page_plot.h. There are words for those who do not see a
- * plot; the viewBox is about as wide as a phone, so that letters stay readable.
+ * page_plot.c - see page_plot.h. Readers who cannot see a plot have it in
+ * words; the viewBox is about as wide as a phone, so that letters stay
+ * readable.
  */
 #include "judge/draw/page_plot.h"
 
 #include <math.h>
 
-/* The next round number: of bytes a power of two, else 1, 2 or 5 times one of
- * ten. */
+/* The next round number: for bytes a power of two, else 1, 2 or 5 times a power
+ * of ten. */
 static double round_step(double rough, bool bytes)
 {
     double power;

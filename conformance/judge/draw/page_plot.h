@@ -24,7 +24,7 @@ struct plot {
     FILE *f;
     uint32_t n;       /* points along the axis */
     double low, high; /* of the values */
-    bool bytes;       /* how they are written */
+    bool bytes;       /* how the values are written */
 };
 
 /* Bounds that are round numbers, for three to five lines. */
@@ -32,8 +32,8 @@ void plot_range(struct plot *p, double low, double high, bool from_zero);
 double plot_step(const struct plot *p); /* between lines */
 double plot_x(const struct plot *p, double i);
 double plot_y(const struct plot *p, double value);
-/* <figure>, its caption and <svg> with title and description; id is unlike that
- * of any other plot of the page. */
+/* Opens a <figure> with its caption, and an <svg> with title and description.
+ * `id` must differ from those of all other plots of the page. */
 void plot_open(FILE *f, uint32_t id, const char *title,
                const char *description);
 void plot_grid(const struct plot *p);

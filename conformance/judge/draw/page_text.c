@@ -35,8 +35,8 @@ static uint32_t decode(const unsigned char *s, uint32_t *n)
     return c < least[*n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : c;
 }
 
-/* What cannot be seen but changes what is seen around it: controls, marks of
- * direction, joiners. */
+/* Characters that are not seen but change what is seen around them: controls,
+ * marks of direction, joiners. */
 static bool is_unseen(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page_text.h - words and numbers of pages. Whatever comes from outside (a
- * history, a report, a record) goes through page_escape: a case may be called
- * anything.
+ * page_text.h - words and numbers of pages. Text that comes from outside (a
+ * history, a report, a record) must go through page_escape, because a case may
+ * have any name.
  */
 #ifndef FSDP_CTS_PAGE_TEXT_H
 #define FSDP_CTS_PAGE_TEXT_H
@@ -14,10 +14,10 @@ enum {
     PAGE_NUMBER_BYTES = 48
 };
 
-/* For text between tags and in quoted attributes. What cannot be seen is named,
- * as [U+202E]; what is not UTF-8 is "?". */
+/* Writes text between tags, or in a quoted attribute. Characters that cannot be
+ * seen are named, as [U+202E]; bytes that are not UTF-8 become "?". */
 void page_escape(FILE *f, const char *text);
-/* The same, with places to break a long name at its dots. */
+/* The same, but a long name may be broken at its dots. */
 void page_escape_name(FILE *f, const char *text);
 
 /* "29.1 KiB", "512 B" */

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What each shard has room for of parameter p: ceil(d_0 / S) of its rows. What
- * has no dimension is one row. */
+/* The room that each shard has for parameter p: ceil(d_0 / S) of its rows. A
+ * parameter without dimensions is one row. */
 static uint64_t block_of(const struct expect *e, uint32_t p)
 {
     uint64_t rows = 1;
@@ -72,8 +72,8 @@ static void place_tied(struct expect *e, uint32_t p, uint32_t original)
     e->shared[p] = e->shared[original] = true;
 }
 
-/* Where p lies in its unit's gradient. Flat: where it lies in the unit; else
- * what is trainable is laid out as if there were nothing else. */
+/* The place of p in its unit's gradient. Flat: as in the unit; per parameter:
+ * trainable parameters are laid out as if there were no others. */
 static void place_gradient(struct expect *e, uint32_t p, bool flat)
 {
     struct expect_unit *unit = &e->unit[e->unit_of_parameter[p]];
@@ -115,7 +115,7 @@ static void place_parameters(struct expect *e)
     }
 }
 
-/* Behind the parameters: what of them is trained. */
+/* Called when parameters have their places: places those that are trained. */
 static void place_gradients(struct expect *e)
 {
     const bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
@@ -210,8 +210,7 @@ static struct expect_dtypes dtypes_of(const struct expect *e, uint32_t u)
     return d;
 }
 
-/* A unit's own bits hold in place of the option's; one of the three is both
- * others. */
+/* A unit's own bits replace the option's; ALL stands for both other bits. */
 static void find_offload(const struct expect *e, uint32_t u,
                          struct expect_unit *unit)
 {
@@ -330,7 +329,7 @@ int expect_make_idle(const struct run_case *c, const struct fsdp_model *model,
     return expect_make_watched(c, model, units, idle, NULL, out);
 }
 
-/* One more than needed, so that nothing is ever a calloc of 0. */
+/* One more than is needed, so that no calloc is of 0 bytes. */
 static bool make_arrays(struct expect *e)
 {
     const size_t n = (size_t)e->model->n_parameters + 1;
@@ -432,12 +431,13 @@ bool expect_is_trainable(const struct expect *e, uint32_t p)
     return !is_frozen(e, p);
 }
 
-/* `chunk` elements a shard, in each of which p begins at `offset`. */
+/* The place of element i, with `chunk` elements a shard, in each of which p
+ * begins at `offset`. */
 static uint64_t place(const struct expect *e, uint32_t p, uint64_t i,
                       uint64_t offset, uint64_t chunk)
 {
     const uint64_t block = e->block[p];
-    /* Flat, or a parameter without elements: there is no block. */
+    /* Flat, or a parameter without elements: there are no blocks. */
     const uint64_t at =
         block == 0 ? offset + i : i / block * chunk + offset + i % block;
 

@@ -71,7 +71,8 @@ UNIT_TEST(running_ahead_of_the_host)
     assert_staged(&t, &c, 256, 256);
     c.reduces_in_flight = 2;
     assert_staged(&t, &c, 256 + 256 + 128, 256 + 256 + 128);
-    /* What is cast is staged; and fresh gradients are of 16 bits, anyway. */
+    /* Shards that are cast are staged; fresh gradients have 16 bits in any
+     * case. */
     c.reduces_in_flight = 0;
     c.precision = CASE_BF16;
     assert_staged(&t, &c, 512 + 256 + 128, 256);
@@ -90,8 +91,8 @@ static void check_ahead(const struct testing_model *t, const struct run_case *c,
     expect_release(&e);
 }
 
-/* What may have been gathered when a pass ends half way: no more than the
- * options say, of this phase, and not what is unsharded. */
+/* Units that may have been gathered when a pass ends half way: no more than the
+ * options say, only of this phase, and none that is unsharded anyway. */
 UNIT_TEST(a_cancel_while_running_ahead)
 {
     struct testing_model t;

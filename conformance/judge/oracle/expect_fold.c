@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expect_fold.c - the order in which values of ranks meet, as comm.h writes
- * it. The judge's own loops: what it shared with an engine or a communicator
- * would be wrong in both at once.
+ * expect_fold.c - the order in which values of ranks meet, as comm.h writes it.
+ * These loops are the judge's own: code that it shared with an engine or a
+ * communicator would be wrong in both at once.
  */
 #include "judge/oracle/expect.h"
 
@@ -63,9 +63,9 @@ float expect_fold(const struct expect *e, uint32_t unit, uint64_t place,
     uint64_t part = chunk / e->replicas + (chunk % e->replicas != 0 ? 1 : 0);
 
     if (e->c->ranks > WORLD_MAX_RANKS) {
-        return NAN; /* nobody's run */
+        return NAN; /* no run has so many */
     }
-    /* Padding and units without elements have no owner to speak of. */
+    /* Padding, and units without elements, have no owner. */
     if (chunk == 0 || place >= e->unit[unit].grad_padded) {
         return fold_mesh(e, &e->unit[unit].dtype, x, 0, 0);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expect_known.c - what the oracle says beside its walk: for which cases,
+ * expect_known.c - what the oracle knows without its walk: for which cases,
  * models and units it has rules; how many elements of the optimizer's states
  * each shard has; and, for a script that freezes and thaws parameters, what is
  * expected after each such action.
@@ -13,7 +13,7 @@
 
 /* ---- What there are rules for -------------------------------------------- */
 
-/* Whether the oracle has rules for this case at all. */
+/* Whether the oracle has rules for this case. */
 static bool case_is_known(const struct run_case *c)
 {
     return c->ranks >= 1 && c->ranks <= EXPECT_MAX_RANKS && c->replicas >= 1 &&
@@ -25,7 +25,7 @@ static bool case_is_known(const struct run_case *c)
            c->scenario < CASE_N_SCENARIOS;
 }
 
-/* Another name is one of an earlier parameter, in the same unit. */
+/* Another name must be that of an earlier parameter, in the same unit. */
 static bool tie_is_known(const struct fsdp_model *model,
                          const struct fsdp_units *units, uint32_t p)
 {
@@ -38,7 +38,8 @@ static bool tie_is_known(const struct fsdp_model *model,
                 fsdp_unit_of(model, units, p));
 }
 
-/* In a unit; in none only where that is said of the parameter itself. */
+/* Whether p is in a unit; it may be in none only if the parameter itself says
+ * so. */
 static bool unit_is_known(const struct fsdp_model *model,
                           const struct fsdp_units *units, uint32_t p)
 {
@@ -78,7 +79,7 @@ bool expect_is_known(const struct run_case *c, const struct fsdp_model *model,
 
 /* ---- States -------------------------------------------------------------- */
 
-/* A state of unit u in shard s. */
+/* Elements of one state that shard s has for unit u. */
 static uint64_t state_of(const struct expect *e, uint32_t u, uint32_t s)
 {
     const bool flat = e->options.layout == FSDP_LAYOUT_FLAT;
@@ -107,8 +108,8 @@ static uint64_t states_of(const struct expect *e, uint32_t s)
     return n;
 }
 
-/* Of those whose states are on the host, or of those whose are not: elements
- * that shard s has less than the one that has most of all. */
+/* In units whose states are on the host, or in all others: by how many elements
+ * shard s has fewer than the shard that has most of each. */
 static uint64_t less_of(const struct expect *e, uint32_t s, bool host)
 {
     uint64_t less = 0;
@@ -121,7 +122,7 @@ static uint64_t less_of(const struct expect *e, uint32_t s, bool host)
     return less;
 }
 
-/* Those of the shard that has most of all units together. */
+/* Finds the shard that has most states of all units together. */
 void expect_find_states(struct expect *e)
 {
     uint32_t most = 0;
@@ -155,8 +156,8 @@ uint64_t expect_rest_of(const struct expect *e, uint32_t k, uint32_t kind,
                : most[kind];
 }
 
-/* Of all states of shard s on the device: bytes, each state of a unit in whole
- * lines. */
+/* Bytes of storage of all states that shard s has on the device; each state of
+ * a unit takes whole lines. */
 static uint64_t states_stored(const struct expect *e, uint32_t s)
 {
     uint64_t bytes = 0;
@@ -198,7 +199,7 @@ static void release_set(struct expect *e)
     free(e);
 }
 
-/* What does not depend on it is the same, and not its own. */
+/* A copy that shares all that does not depend on what is trained. */
 static struct expect *copy_set(const struct expect *from)
 {
     const size_t n = from->model->n_parameters;

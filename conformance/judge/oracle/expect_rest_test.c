@@ -37,7 +37,7 @@ static void assert_storage(const struct testing_model *t,
     expect_release(&e);
 }
 
-/* What is where, and copies of a step: how many, and of how much. */
+/* What rests where, and how many copies a step makes, of how many elements. */
 static const struct offload_row {
     uint32_t offload;
     uint64_t device, host; /* at rest, in shards of the model */
@@ -100,7 +100,7 @@ UNIT_TEST(storage_is_in_whole_lines)
     assert_storage(&t, &c, 3 + 1 + 2); /* and the first one's sum */
     c.sync[0] = 0;
     assert_storage(&t, &c, 3 + 2 + 1); /* and a fresh gradient */
-    /* A cancelled pass leaves none of it. */
+    /* A cancelled pass leaves nothing behind. */
     c.scenario = CASE_CANCEL;
     assert_storage(&t, &c, 3 + 2 + 1);
 }

@@ -318,7 +318,7 @@ UNIT_TEST(a_unit_that_is_mixed)
                          layout ? 288 * 4 : 96 * 4);
         assert_int_equal(expect_rest_of(&e, 2, FSDP_PARAM_SHARD, e.rest.live),
                          544 * 4);
-        /* Before a life begins nobody has any. */
+        /* Before a life begins no rank has any states. */
         assert_int_equal(expect_rest_of(&e, 2, FSDP_OPTIM, none), 0);
         assert_int_equal(expect_peak_storage(&e, 2),
                          e.peak_storage - (layout ? 0 : 448 * 4));
@@ -355,7 +355,7 @@ UNIT_TEST(who_has_most_has_none_on_the_device)
     expect_release(&e);
 }
 
-/* Elements that shard s owns. */
+/* How many elements shard s owns. */
 static uint64_t owned(const struct expect *e, uint32_t s)
 {
     struct expect_part *part;

@@ -33,9 +33,10 @@ struct testing_model {
 };
 
 /*
- * units: one character a module, its unit or '-'. parameters: "module:numel"
- * each, separated by spaces. train, eval: points as "F1 f1 B1 b1 R1 r1"
- * (forward, backward, recompute; upper case PRE, lower case POST; module).
+ * units: one character for each module, its unit or '-'. parameters:
+ * "module:numel" for each, separated by spaces. train, eval: points as "F1 f1
+ * B1 b1 R1 r1" (forward, backward, recompute; upper case PRE, lower case POST;
+ * module).
  */
 void testing_model(struct testing_model *t, const char *units,
                    const char *parameters, const char *train, const char *eval);
@@ -48,14 +49,14 @@ void testing_mlp(struct testing_model *t);
 struct run_case testing_case(uint32_t strategy, uint32_t ranks,
                              uint32_t replicas);
 
-/* "A0 R0 L0": all-gather, reduce-scatter, all-reduce, and the unit. "?" for
- * anything that is not as it should be in the other fields. */
+/* A sequence as "A0 R0 L0": all-gather, reduce-scatter or all-reduce, and the
+ * unit. "?" is a collective whose other fields are not as they should be. */
 const char *testing_sequence(const struct expect *e,
                              const struct record_sequence *s,
                              char text[TESTING_TEXT]);
 
-/* What a case must come to; peaks in elements. `end` NULL: nothing. Parameters
- * take what rests and what is unsharded. */
+/* What must be computed for a case; peaks are in elements. end NULL: there is
+ * nothing behind the last step. `resting` and `full` are of parameters. */
 struct testing_wanted {
     const char *step, *end;
     uint64_t resting, full, grads, staging, engine;
@@ -63,9 +64,10 @@ struct testing_wanted {
 void testing_check(const struct testing_model *t, const struct run_case *c,
                    const struct testing_wanted *want);
 
-/* What is expected of a case, and two records of it: for tests of what compares
- * them. A test's setup opens one, gives it a model and a case, and makes the
- * rest, in which no rank has anything yet. */
+/* What is expected of a case, and two records of it, for tests of functions
+ * that compare them. The setup of a test opens a fixture, gives it a model and
+ * a case, and calls fixture_make, which makes the rest; the ranks of the
+ * records are still empty. */
 struct fixture {
     struct testing_model t;
     struct run_case c;
@@ -79,7 +81,7 @@ int fixture_close(void **state);
     cmocka_unit_test_setup_teardown(name, setup, fixture_close)
 
 struct finding;
-/* Whether r is as the requirement with this id asks. */
+/* Whether the record r is as the requirement with this id asks. */
 bool fixture_holds(const struct fixture *x, const char *id, struct finding *f);
 
 #endif

@@ -15,15 +15,16 @@
 
 static int walk_summon(struct walk *w)
 {
-    expect_walk_reshard_each(w); /* what was kept may be of another dtype */
+    /* copies that were kept may be of another dtype */
+    expect_walk_reshard_each(w);
     for (uint32_t u = 0; u < w->e->units->n_units; u++) {
         FSDP_TRY(expect_walk_unshard(w, u, FSDP_DTYPE_F32));
     }
     return FSDP_OK;
 }
 
-/* One unit, or what is shown to rank 0 alone. How that is sent is for the
- * engine to say, and ranks differ: where it is, nothing is measured of it. */
+/* Shows one unit, or shows parameters to rank 0 alone. The latter are sent as
+ * the engine likes, and ranks differ: nothing is measured of it. */
 static int walk_summon_some(struct walk *w, const struct script_action *a)
 {
     expect_walk_reshard_each(w);
@@ -69,7 +70,8 @@ static int walk_run(struct walk *w, struct expect *e)
     if (c->scenario == CASE_EVAL) {
         FSDP_TRY(expect_walk_sequence(w, FSDP_SEQUENCE_EVAL, 8, 0));
     }
-    /* Before all units are unsharded at once, which no prefetch adds to. */
+    /* Done before all units are unsharded at once, to which prefetch adds
+     * nothing. */
     expect_walk_allow_ahead(e, w);
     w->out = &e->end;
     w->hosted = &behind;
@@ -78,7 +80,7 @@ static int walk_run(struct walk *w, struct expect *e)
 
 /* ---- Scripts ------------------------------------------------------------ */
 
-/* What a script says of the passes that follow. */
+/* Does what a script says of gradient sync in later passes. */
 static void take_sync(struct walk *w, uint32_t said)
 {
     if (said != SCRIPT_SYNC_UNSAID) {
@@ -86,7 +88,7 @@ static void take_sync(struct walk *w, uint32_t said)
     }
 }
 
-/* By hand, at rest or in a pass. */
+/* Unshards or reshards a unit by hand, at rest or in a pass. */
 static int walk_unit(struct walk *w, uint32_t verb, uint32_t unit)
 {
     if (unit >= w->e->units->n_units) {
@@ -99,7 +101,7 @@ static int walk_unit(struct walk *w, uint32_t verb, uint32_t unit)
     return expect_walk_unshard(w, unit, w->e->unit[unit].dtype.param);
 }
 
-/* The first n points, and what is done where so many have been passed. */
+/* Passes the first n points, and does at each place what the script says. */
 static int walk_points(struct walk *w, const struct script_action *a,
                        uint32_t index, uint32_t n, uint32_t length)
 {
@@ -146,7 +148,7 @@ static int walk_pass(struct walk *w, const struct script_action *a,
     return FSDP_OK;
 }
 
-/* What is trained from here on: the states of all else are gone. */
+/* Changes what is trained: the states of all other parameters are gone. */
 static void train(struct walk *w, const struct expect *now)
 {
     for (uint32_t u = 0; u < now->units->n_units; u++) {
@@ -207,7 +209,7 @@ static int walk_action(struct walk *w, struct expect *base,
         expect_walk_drop_gradients(w);
         return FSDP_OK;
     case SCRIPT_AGAIN:
-        expect_walk_cancel(w); /* none of it outlives a life */
+        expect_walk_cancel(w); /* nothing of a pass outlives a life */
         w->step_set = false;
         expect_walk_set_knobs(w);
         train(w, base);
@@ -223,13 +225,13 @@ static int walk_action(struct walk *w, struct expect *base,
         return FSDP_OK;
     case SCRIPT_SUMMON_SOME:
         return walk_summon_some(w, a);
-    case SCRIPT_STEP: /* copies that were kept are of other weights now */
+    case SCRIPT_STEP: /* copies that were kept have other weights now */
         expect_walk_reshard_each(w);
         expect_walk_step(w);
         return FSDP_OK;
     case SCRIPT_RESHARD:
     case SCRIPT_ASSIGN:
-    case SCRIPT_SEND: /* how that is sent is for the engine to say */
+    case SCRIPT_SEND: /* values are sent as the engine likes */
         expect_walk_reshard_each(w);
         return FSDP_OK;
     case SCRIPT_UNSHARD_UNIT:
@@ -246,7 +248,7 @@ static int note_units(uint32_t n, bool **of)
     return *of ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
-/* What is left behind an action: nothing before the first life. */
+/* Notes what is left behind an action; nothing before the first life. */
 static int note_event(const struct walk *w, bool living, struct expect_event *v)
 {
     const uint32_t n = w->e->units->n_units;
@@ -349,13 +351,14 @@ int expect_walk(struct expect *e, const struct expect_watch *watch)
     return status;
 }
 
-/* What of a unit counts where an engine runs ahead. */
+/* The bytes of a unit that may count more than once if an engine runs ahead. */
 enum ahead {
     AHEAD_WIRE,     /* its parameters on the wire */
     AHEAD_GRADIENT, /* its unsharded gradient */
-    AHEAD_SENT,     /* that as it is reduced, whatever it lies in */
-    AHEAD_BROUGHT,  /* its shard, from the host, that is to be cast */
-    AHEAD_LANDED,   /* on the host, what is to be added or widened there */
+    AHEAD_SENT,     /* the gradient while it is reduced, wherever it lies */
+    AHEAD_BROUGHT,  /* its shard from the host, which is to be cast */
+    AHEAD_LANDED,   /* on the host, the result that is to be added or widened
+                       there */
 };
 
 static uint64_t size_of(const struct expect_unit *x, enum ahead what)
@@ -423,10 +426,11 @@ static uint64_t larger(uint64_t a, uint64_t b)
 }
 
 /* What running ahead may add: the unsharded parameters of units that are
- * gathered early, as the walk has counted them; the unsharded gradients, never
- * more than all units have, and the results of the reductions in flight. Where
- * an engine packs, each of the first two may be on the wire instead. What is
- * copied from the host, or to it, lies in staging as much earlier, or later. */
+ * gathered early, as the walk has counted them; unsharded gradients, never
+ * more than those of all units; and the results of the reductions in flight.
+ * If an engine packs, parameters and gradients may lie on the wire instead.
+ * Copies from the host are staged as much earlier, copies to the host as much
+ * later. */
 void expect_walk_allow_ahead(const struct expect *e, struct walk *w)
 {
     const struct fsdp_options *o = &e->options;
@@ -440,7 +444,7 @@ void expect_walk_allow_ahead(const struct expect *e, struct walk *w)
     const uint64_t gathered = largest_units(e, ahead, AHEAD_WIRE);
     const uint64_t sent = largest_units(e, flying, AHEAD_SENT);
     const uint64_t brought = largest_units(e, ahead, AHEAD_BROUGHT);
-    bool casts = false; /* what is sent is staging, as it is where one packs */
+    bool casts = false; /* what is sent is staged, as if it were packed */
 
     for (uint32_t u = 0; u < e->units->n_units; u++) {
         casts = casts || e->unit[u].dtype.accumulate != e->unit[u].dtype.reduce;

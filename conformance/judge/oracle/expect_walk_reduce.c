@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expect_walk_reduce.c - what becomes of a unit's gradient when its backward
- * window closes; and the knobs of units, which `set` turns.
+ * expect_walk_reduce.c - what happens to a unit's gradient when its backward
+ * window closes; and the knobs of units, which `set` changes.
  */
 #include "judge/oracle/expect_walk_units.h"
 
@@ -23,8 +23,8 @@ static int fold_replicas(struct walk *w, uint32_t u)
                : FSDP_OK;
 }
 
-/* The first sum over shards of what replicas do not meet for yet is kept where
- * gradient shards are; a later one is staged until it is added. */
+/* Adds a sum over shards that replicas have yet to add up. The first one is
+ * kept as a gradient shard; a later one is staged until it is added. */
 static int add_to_partial(struct walk *w, uint32_t u)
 {
     const struct expect_unit *x = &w->e->unit[u];
@@ -40,15 +40,15 @@ static int add_to_partial(struct walk *w, uint32_t u)
     return FSDP_OK;
 }
 
-/* It becomes the gradient shard if it is the first, and of float32; else that
- * is made of it. */
+/* Whether the result is kept as the gradient shard: it is the first one, and of
+ * float32. Otherwise a gradient shard is made of it. */
 static bool is_kept(const struct walk *w, uint32_t u)
 {
     return !w->unit[u].reduced && w->e->unit[u].dtype.reduce == FSDP_DTYPE_F32;
 }
 
-/* What all ranks have met for lies where `kind` says; or it is copied to the
- * host. */
+/* Keeps the result that all ranks have added up, which lies where `kind` says,
+ * or copies it to the host. */
 static void keep(struct walk *w, uint32_t u, uint32_t kind)
 {
     const struct expect_unit *x = &w->e->unit[u];
@@ -138,7 +138,7 @@ void expect_walk_step(struct walk *w)
     }
 }
 
-/* With a step its gradient shard is over. */
+/* Steps the unit if the pass was given a step; its gradient shard then ends. */
 static void step(struct walk *w, uint32_t u)
 {
     const struct expect_unit *x = &w->e->unit[u];
@@ -152,8 +152,8 @@ static void step(struct walk *w, uint32_t u)
     }
 }
 
-/* The unit's backward window closes under sync. The reduction needs a place
- * while what it reads still lives: the unsharded gradient, or that packed. */
+/* The unit's backward window closes, with sync. The reduction needs room while
+ * what it reads is still live: the unsharded gradient, or its packed copy. */
 int expect_walk_reduce(struct walk *w, uint32_t u)
 {
     const struct expect_unit *x = &w->e->unit[u];

@@ -118,8 +118,8 @@ UNIT_TEST(microbatches)
         .staging = 1024,
         .engine = 544 + 1024 + 1536 + 1024 + 160,
     };
-    /* All gradient shards exist when the second reduces: 256 of unit 1 are
-     * its staging. */
+    /* All gradient shards exist at the second reduction of a unit: the 256
+     * elements of unit 1 are its staging. */
     static const struct testing_wanted reduced = {
         .step = MLP_STEP " " MLP_STEP,
         .resting = 544,
@@ -290,7 +290,7 @@ UNIT_TEST(what_a_pass_leaves_alone)
     expect_release(&e);
 }
 
-/* A model, and what one case of it must come to. */
+/* A model, and what must be computed for one case of it. */
 struct by_hand {
     const char *units, *parameters, *train;
     uint32_t ranks;

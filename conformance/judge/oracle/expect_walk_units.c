@@ -48,8 +48,8 @@ uint64_t expect_walk_bytes(uint32_t dtype, uint64_t elements)
     return elements * fsdp_dtype_bytes(dtype);
 }
 
-/* Whether the window that opens at stop i is the first of its unit behind the
- * stop that is passed. */
+/* Whether no window of the same unit opens between the stop that is being
+ * passed and stop i. */
 static bool is_next_of_unit(const struct walk *w, uint32_t i)
 {
     const struct expect_stop *const stop = w->pass.stop;
@@ -63,9 +63,9 @@ static bool is_next_of_unit(const struct walk *w, uint32_t i)
     return true;
 }
 
-/* Bytes of the unsharded parameters that may be gathered early at this moment:
- * of the units whose windows come next in this phase and that are not
- * unsharded, as many as are allowed. */
+/* Bytes that may be gathered early at this moment: of the units whose windows
+ * come next in this phase and that are not unsharded, as many as the options
+ * allow. */
 static uint64_t early(const struct walk *w)
 {
     const struct fsdp_options *const o = &w->e->options;
@@ -118,7 +118,7 @@ void expect_walk_grow(struct walk *w, uint32_t kind, uint32_t dtype,
         storage += w->stored[k];
     }
     parameters = w->live[FSDP_PARAM_SHARD] + w->live[FSDP_PARAM_FULL];
-    assert(storage >= engine); /* whole lines are never less */
+    assert(storage >= engine); /* whole lines are never fewer bytes */
     raise_to(&w->peak[kind], w->live[kind]);
     raise_to(&w->peak_parameters, parameters);
     raise_to(&w->peak_engine, engine);
@@ -140,7 +140,7 @@ void expect_walk_shrink(struct walk *w, uint32_t kind, uint32_t dtype,
     w->stored[kind] -= expect_walk_in_lines(bytes);
 }
 
-/* Everything of this kind is dead. */
+/* All ranges of this kind end. */
 static void clear(struct walk *w, uint32_t kind)
 {
     tell_live(w, kind, w->live[kind], false);
@@ -177,7 +177,7 @@ int expect_walk_communicate(struct walk *w, uint32_t kind, uint32_t dim,
     return FSDP_OK;
 }
 
-/* Of nothing there is no copy. */
+/* Copies of no bytes are not counted. */
 void expect_walk_bring(struct walk *w, uint64_t bytes)
 {
     w->hosted->to_device += bytes > 0;
@@ -190,8 +190,8 @@ void expect_walk_take(struct walk *w, uint64_t bytes)
     w->hosted->to_host_bytes += bytes;
 }
 
-/* A shard that rests on the host is copied to its place, or, where it is cast,
- * into staging. */
+/* Copies a shard that rests on the host to its place; if it is cast, into
+ * staging. */
 static void land_shard(struct walk *w, uint32_t u, uint32_t dtype)
 {
     const struct expect_unit *x = &w->e->unit[u];
@@ -206,8 +206,8 @@ static void land_shard(struct walk *w, uint32_t u, uint32_t dtype)
     }
 }
 
-/* One shard is all of it, and copied only into another dtype, or from the
- * host. */
+/* With one shard it is all of the unit, and is copied only into another dtype,
+ * or from the host. */
 int expect_walk_unshard(struct walk *w, uint32_t u, uint32_t dtype)
 {
     const struct expect_unit *x = &w->e->unit[u];
@@ -222,7 +222,7 @@ int expect_walk_unshard(struct walk *w, uint32_t u, uint32_t dtype)
     }
     w->unit[u].unsharded = true;
     w->unit[u].dtype = dtype;
-    if (w->e->packs) { /* what arrives is unpacked, and then not needed */
+    if (w->e->packs) { /* packed shards are unpacked, and then not needed */
         expect_walk_grow(w, FSDP_STAGING, dtype, x->padded);
         land_shard(w, u, dtype);
     }
@@ -267,9 +267,9 @@ static void begin_gradient(struct walk *w, uint32_t u)
                      w->e->unit[u].grad_whole);
 }
 
-/* A gradient that meets one already summed, is of another dtype than the sums,
- * or one of several names, is fresh storage of its own until the module's
- * backward ends. */
+/* A gradient is fresh storage of its own until the module's backward ends if it
+ * is added to an earlier one, has another dtype than the sums, or belongs to a
+ * parameter with several names. */
 static void module_backward(struct walk *w, uint32_t module, uint32_t b,
                             bool ends)
 {
@@ -354,7 +354,7 @@ static bool closes(const struct walk *w, const struct expect_stop *stop)
             w->unit[stop->unit].knob.reshard_forward);
 }
 
-/* Its stops are [first, end). */
+/* Passes a point, whose stops are [first, end). */
 static int walk_point(struct walk *w, uint32_t point, uint32_t module,
                       uint32_t first, uint32_t end, uint32_t b)
 {
@@ -420,7 +420,7 @@ int expect_walk_points(struct walk *w, uint32_t index, uint32_t from,
     return status;
 }
 
-/* The first `part` of 8 parts of a sequence. */
+/* How many points the first `part` eighths of a sequence have. */
 uint32_t expect_walk_part(const struct walk *w, uint32_t index, uint32_t part)
 {
     return index < w->e->model->n_sequences
@@ -436,9 +436,9 @@ int expect_walk_sequence(struct walk *w, uint32_t index, uint32_t part,
     return expect_walk_points(w, index, 0, expect_walk_part(w, index, part), b);
 }
 
-/* Behind the first `at` points of a sequence that were passed: the units of
- * the same phase that may have been gathered for the windows that come next.
- * Those that are unsharded then are not counted. */
+/* Behind the first `at` points: finds the units that may have been gathered for
+ * the windows that come next in the same phase, but for those that are
+ * unsharded there anyway. */
 int expect_walk_ahead(struct walk *w, uint32_t index, uint32_t at)
 {
     const struct fsdp_options *o = &w->e->options;

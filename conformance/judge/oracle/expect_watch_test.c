@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What was seen: as a text, and added up. */
+/* What the observer saw: as a text, and added up. */
 struct seen {
     char text[TESTING_TEXT];
     size_t length;
@@ -94,7 +94,7 @@ UNIT_TEST(what_is_seen)
         assert_int_equal(s.live[k], e.rest.live[k]);
     }
     expect_release(&e);
-    /* What stays unsharded closes once. */
+    /* A unit that stays unsharded behind its forward closes only once. */
     c.strategy = CASE_HYBRID_SHARD_ZERO2;
     watch(&t, &c, &s, &e);
     assert_string_equal(s.text, "F0 <0 A0 F1 f1 <1 A1 F2 f2 f0 <1 B2 b2 >1 R1 "
@@ -103,7 +103,7 @@ UNIT_TEST(what_is_seen)
     expect_release(&e);
 }
 
-/* What rests on the host, and what passes through it. */
+/* What the observer sees of shards that rest on the host. */
 UNIT_TEST(what_is_seen_of_the_host)
 {
     struct testing_model t;
@@ -128,7 +128,7 @@ UNIT_TEST(what_is_seen_of_the_host)
     }
 }
 
-/* Nobody runs this, but its bytes are known; not its folds. */
+/* No run has so many ranks, but their bytes are known; folds are not. */
 UNIT_TEST(a_world_of_65536)
 {
     const float x[4] = {1, 2, 3, 4};

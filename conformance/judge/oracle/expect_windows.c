@@ -62,7 +62,7 @@ static int mark_phase(const struct expect *e, const struct fsdp_sequence *s,
     return FSDP_OK;
 }
 
-/* From the back: which units have a backward window still to come. */
+/* Going backwards: which units still have a backward window to come. */
 static void mark_held(const struct expect *e, struct expect_stop *stop,
                       uint32_t n, uint32_t *last)
 {
@@ -113,7 +113,7 @@ bool expect_is_of(const struct expect *e, uint32_t module, uint32_t u)
     return false;
 }
 
-/* Every module's units: [n_modules][n_units], the caller's. */
+/* The units of every module: [n_modules][n_units]; the caller frees it. */
 static bool *find_units(const struct expect *e)
 {
     const size_t n = e->units->n_units;
@@ -133,7 +133,8 @@ static bool *find_units(const struct expect *e)
     return of;
 }
 
-/* Writes them if there is a place; returns how many there are. */
+/* Lists the stops, and writes them if `stop` is not NULL. Returns how many
+ * there are. */
 static uint32_t list(const struct expect *e, const struct fsdp_sequence *s,
                      const bool *of, struct expect_stop *stop)
 {
@@ -189,7 +190,7 @@ int expect_windows(const struct expect *e, const struct fsdp_sequence *s,
     return status;
 }
 
-/* From its sequence, and from what the model says it leaves alone. */
+/* Finds uses by the training sequence, and by what the model does not use. */
 void expect_find_uses(struct expect *e, const uint8_t *idle)
 {
     const struct fsdp_sequence *s = e->model->sequence[FSDP_SEQUENCE_TRAIN];

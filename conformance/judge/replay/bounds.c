@@ -61,8 +61,8 @@ static double eps_of(uint32_t dtype)
                                      : 0.0;
 }
 
-/* What becomes of a unit's gradient: it is made, added up, sent, summed over
- * ranks, scaled. */
+/* The roundings of a unit's gradient: when it is made, added up, sent, summed
+ * over ranks and scaled. */
 static double of_gradient(const struct run_case *c,
                           const struct expect_dtypes *d)
 {
@@ -117,9 +117,9 @@ static bool hold(const float *got, const float *want, uint64_t n, double bound,
 }
 
 /*
- * Of a parameter of few elements a rank's samples may cancel to anything: how
- * large the terms were that were added up is told by the greatest of what all
- * ranks and microbatches of the step came to.
+ * In a parameter of few elements the samples of one rank may cancel each other
+ * to anything. How large the added terms were is told by the greatest result of
+ * all ranks and microbatches of the step.
  */
 double bounds_norm_of_step(const struct expect *e,
                            const struct compare_part *part)

@@ -76,8 +76,8 @@ bool replay_reduction_find(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* What a parameter's uses in a pass add up to before anybody sees it, where
- * they do: in the dtype of gradients. */
+/* If the uses of a parameter in a pass are added up before anybody sees them,
+ * their sum in the dtype of gradients. */
 static float of_pass(const struct replay_reduction *reduction, uint32_t b,
                      uint32_t k, uint64_t i)
 {
@@ -90,8 +90,8 @@ static float of_pass(const struct replay_reduction *reduction, uint32_t b,
     return sum;
 }
 
-/* Engines from elsewhere, of which no order is declared, get the gradient of
- * a whole pass. */
+/* An engine from elsewhere that declares no order adds the gradient of a whole
+ * pass at once. */
 static void accumulate_pass(const struct replay_reduction *reduction,
                             uint32_t b, uint64_t i,
                             float pending[WORLD_MAX_RANKS], bool *has)
@@ -106,7 +106,7 @@ static void accumulate_pass(const struct replay_reduction *reduction,
     *has = true;
 }
 
-/* The first of a sum is kept as it is: -0 is not +0 + -0. */
+/* The first gradient of a sum is kept as it is, because +0 + -0 is not -0. */
 void replay_accumulate(const struct replay_reduction *reduction, uint32_t b,
                        uint64_t i, float pending[WORLD_MAX_RANKS], bool *has)
 {
@@ -160,8 +160,8 @@ float replay_reduced(const struct replay_reduction *reduction, uint64_t i)
     return sum;
 }
 
-/* Where no order is declared: what the first element that has none is
- * compared with is the fold by rank. */
+/* For an engine that declares no order. The first element that no order gives
+ * is compared with the fold by rank. */
 static bool in_some_order(const struct compare_part *part,
                           const struct replay_reduction *reduction,
                           const float *got, struct finding *f)
@@ -290,8 +290,8 @@ bool replay_spoil_reduced(const struct expect *e, struct record *r)
     if (!t) {
         return false;
     }
-    /* Another order may change the last bits. This is more, and less than
-     * what bf16 would do. */
+    /* A change of more than another order of adding up could make, and less
+     * than bf16 would make. */
     t->data[0] = fsdp_f32_from_bits(fsdp_f32_bits(t->data[0]) ^ 0x1555u);
     return true;
 }
@@ -350,8 +350,8 @@ bool replay_values_find(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* An update that is the same multiple everywhere of what it should be. The
- * weights are rounded, so it is looked at as a whole. */
+/* Says so if all updates are the same multiple of the right ones. As weights
+ * are rounded, their sum is compared. */
 static void hint_at_update(const struct replay_optimizer *o,
                            const struct replay_values *v, uint64_t n,
                            struct finding *f)

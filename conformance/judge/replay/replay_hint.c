@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replay_hint.c - what a wrong reduced gradient is instead: an engineer who
- * reads "the first microbatch alone" need not look for the fault. And the
- * mistakes that reductions are known for, replayed: if one of them gives all
- * bits of what was got, it has a name.
+ * replay_hint.c - says what a wrong reduced gradient is instead of the right
+ * one: an engineer who reads "the first microbatch alone" need not look for the
+ * fault. Known mistakes are replayed: if one of them gives all bits that were
+ * got, the fault has its name.
  */
 #include "judge/replay/replay.h"
 
@@ -42,7 +42,7 @@ static bool is_alone(const struct replay_reduction *reduction, const float *got,
     return true;
 }
 
-/* Which of the microbatches are all that arrived; NULL: none so. */
+/* Which microbatches alone give what was got; NULL: none do. */
 static const char *alone(const struct replay_reduction *reduction,
                          const float *got, uint64_t n)
 {
@@ -71,8 +71,8 @@ static const char *alone(const struct replay_reduction *reduction,
     return NULL;
 }
 
-/* Whether one simple factor lies between all of the part and what it should
- * be. Zeros say nothing, and rounding may differ. */
+/* Whether all of the part is the right values times one simple factor. Zeros
+ * say nothing, and rounding may differ. */
 static bool factor_words(const struct replay_reduction *reduction,
                          const float *got, uint64_t n,
                          char out[COMPARE_WORDS_BYTES])
@@ -97,7 +97,7 @@ static bool factor_words(const struct replay_reduction *reduction,
     return first[0] != '\0';
 }
 
-/* Whether all values fit in bf16, and what they should be does not. */
+/* Whether all values fit in bf16 although the right ones do not. */
 static bool is_bf16(const struct replay_reduction *reduction, const float *got,
                     uint64_t n)
 {
@@ -138,12 +138,12 @@ void replay_hint(const struct replay_reduction *reduction, const float *got,
 
 /* ---- A whole part -------------------------------------------------------- */
 
-/* How a reduction goes wrong; zeroed, it is right. */
+/* The ways in which a reduction can go wrong; zeroed, it is right. */
 struct mistake {
     const char *words;
     bool scales_first; /* each rank's gradient, before the fold */
     bool syncs_always; /* microbatches without sync are folded, too */
-    bool keeps;        /* what a fold took is added up again in the next */
+    bool keeps;        /* what was folded is added again in the next fold */
     bool folds;        /* in another order: `fold` */
     uint32_t fold;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replay_mixed.c - the replay of a reduction with one of its roundings made
- * otherwise. An engine that has exactly those values has that fault, and who
- * reads of it need not look for the moment.
+ * otherwise. An engine that has exactly those values has that fault, and a
+ * reader of the report need not look for the moment.
  */
 #include "judge/replay/replay_mixed.h"
 
@@ -11,7 +11,7 @@
 
 enum scaling {
     SCALED_ON_WIRE = 0, /* as it should be: rounded to the wire's dtype */
-    SCALED_FIRST,       /* before the ranks meet */
+    SCALED_FIRST,       /* before ranks are added up */
     SCALED_WIDE,        /* behind the wire, in float32 */
 };
 
@@ -106,8 +106,8 @@ enum {
     MOST_MISTAKES = 4 /* of a moment */
 };
 
-/* The roundings that may be made in the place of the right one, which is among
- * those of another dtype: it gives what is right. */
+/* The roundings that may have been made in place of the right one. The right
+ * one is among those with another dtype, and changes nothing. */
 static uint32_t mistakes(const struct replay_reduction *reduction,
                          uint32_t moment, struct roundings how[MOST_MISTAKES])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * replay_mixed.h - a reduced gradient, or a step, of mixed precision that was
- * rounded otherwise than the unit's dtypes say: at which moment.
+ * replay_mixed.h - finds the moment at which a reduced gradient, or a step, of
+ * mixed precision was rounded otherwise than the unit's dtypes say.
  */
 #ifndef FSDP_CTS_REPLAY_MIXED_H
 #define FSDP_CTS_REPLAY_MIXED_H
@@ -11,25 +11,25 @@
 /* Moments at which a reduction rounds (docs/specification.md). */
 enum replay_moment {
     REPLAY_ACCUMULATES = 0, /* gradients of microbatches add up */
-    REPLAY_SENDS = 1,       /* what they add up to goes over the wire */
-    REPLAY_SUMS = 2,        /* ranks meet */
+    REPLAY_SENDS = 1,       /* their sum goes over the wire */
+    REPLAY_SUMS = 2,        /* ranks' gradients are added up */
     REPLAY_SCALES = 3,      /* the fold is scaled */
-    REPLAY_KEEPS = 4,       /* it goes into the gradient shard */
+    REPLAY_KEEPS = 4,       /* the result goes into the gradient shard */
 };
 
-/* What is wrong at this moment, and nowhere else, if that gives exactly the n
- * values that were got, which are not all right; NULL: it does not. */
+/* The mistake in rounding at this moment that gives exactly the n values `got`,
+ * of which some are wrong, if nothing else is wrong; NULL: there is none. */
 const char *replay_misrounded(const struct replay_reduction *reduction,
                               uint32_t moment, const float *got, uint64_t n);
 
-/* Makes one of these mistakes in the n right values; false: none of them would
- * show. */
+/* Makes such a mistake in the n right values; false: none of them would change
+ * anything. */
 bool replay_misround(const struct replay_reduction *reduction, uint32_t moment,
                      float *values, uint64_t n);
 
-/* Weights after a step look as if they had been rounded to a dtype of 16 bits:
- * in words, whether before the step or after it. NULL: neither gives exactly
- * the n values that were got. */
+/* Says in words that weights look as if they had been rounded to a dtype of 16
+ * bits, either before the step or after it. NULL: neither gives exactly the n
+ * recorded values. */
 const char *replay_rounded_master(const struct replay_optimizer *o,
                                   const struct replay_values *v, uint32_t dtype,
                                   uint64_t n);

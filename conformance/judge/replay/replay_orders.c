@@ -16,14 +16,14 @@ uint32_t orders_count(uint32_t n)
     if (n > ORDERS_ALL) {
         return 2 * n + 4;
     }
-    /* Of m values that are left, any two may be the next to meet. */
+    /* Any two of the m values that are left may be the next to be added. */
     for (uint32_t m = n; m > 1; m--) {
         count *= m * (m - 1) / 2;
     }
     return count;
 }
 
-/* Of m values those at the index-th pair become one. */
+/* Adds the two of m values that are the index-th pair. */
 static uint32_t merge(uint32_t sum, float *x, uint32_t m, uint32_t index)
 {
     uint32_t a = 0;
@@ -91,8 +91,8 @@ static float fold_from(uint32_t first, bool up, uint32_t sum, const float *x,
     return so_far;
 }
 
-/* The first of n values meet their neighbours, as many as leave a power of two,
- * which is returned. */
+/* Adds the first of n values to their neighbours, so many that a power of two
+ * values is left. Returns that power. */
 static uint32_t pair_up(uint32_t sum, const float *x, uint32_t n, float *left)
 {
     uint32_t power = 1;
@@ -128,9 +128,9 @@ float orders_fold(uint32_t index, uint32_t sum, const float *x, uint32_t n)
     return index % 2 == 0 ? fold_tree(sum, x, n) : fold_halving(sum, x, n);
 }
 
-/* A division that is spread over a reduction: what each value is divided by
- * before, what each shard group's sum, and what comes last. A factor below 0
- * is a product with the rounded inverse of its amount. */
+/* A division that is spread over a reduction: the divisors of each value before
+ * the fold, of each shard group's sum, and of the result. A divisor below 0
+ * stands for a product with the rounded inverse of its amount. */
 struct spread {
     float before, group, last;
 };
@@ -169,7 +169,7 @@ static float divide(uint32_t wire, float x, float by)
     return fsdp_round(wire, by < 0.0f ? x * (1.0f / -by) : x / by);
 }
 
-/* What the ranks' pending sums become in one order of a mesh. */
+/* The result of the ranks' pending sums in one order of a mesh. */
 static float reduce(const struct replay_reduction *reduction,
                     const struct spread *spread, uint32_t order,
                     const float *pending)

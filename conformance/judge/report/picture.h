@@ -2,7 +2,7 @@
 /*
  * picture.h - two drawings of one recorded step, as SVG: what is gathered and
  * reduced when, and how many weights rank 0 holds meanwhile. All numbers and
- * places are the record's; the windows and the bound are the oracle's.
+ * places come from the record; the windows and the bound come from the oracle.
  */
 #ifndef FSDP_CTS_PICTURE_H
 #define FSDP_CTS_PICTURE_H
@@ -12,18 +12,18 @@
 #include <stdio.h>
 
 /* The columns are the calls of the step, in their order; the rows are the units
- * of the first two ranks. INVALID: the record lacks the step (says what). Does
- * not look at the stream's error. */
+ * of the first two ranks. INVALID: the record lacks something of the step, and
+ * error says what. Errors of the stream are the caller's to see. */
 int picture_step(FILE *f, const struct expect *e, const struct record *r,
                  struct fsdp_error *error);
 
-/* The same as a part of a page, which has the style of its classes: an <svg
- * class="step"> without a ground and a title. */
+/* The same as a part of a page that has the style of the classes: an <svg
+ * class="step"> without ground and title. */
 int picture_step_inside(FILE *f, const struct expect *e, const struct record *r,
                         struct fsdp_error *error);
 
-/* Shards and gathered units, stacked, below the bound and the whole model. The
- * same errors. */
+/* Shards and gathered units stacked up, below the bound and the size of the
+ * whole model. The same errors. */
 int picture_memory(FILE *f, const struct expect *e, const struct record *r,
                    struct fsdp_error *error);
 

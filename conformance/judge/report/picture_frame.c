@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * picture_frame.c - the frame of a drawing. Its background is its own, so that
- * it can be read on any page; who prefers dark gets dark.
+ * picture_frame.c - the frame of a drawing. It has a background, so that it can
+ * be read on any page, and is dark for readers who prefer that.
  */
 #include "judge/report/picture_frame.h"
 #include "judge/oracle/expect.h"

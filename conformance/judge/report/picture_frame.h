@@ -19,13 +19,14 @@ struct picture {
     FILE *f;
     const struct expect *e;
     const struct record *r;
-    const struct record_moment *moment; /* [n]: the columns */
+    const struct record_moment *moment; /* [n]: one for each column */
     uint32_t n;
-    double column; /* how wide one is */
-    bool inside;   /* a page, which has style, ground and title */
+    double column; /* the width of a column */
+    bool inside;   /* it stands in a page, which has style, ground and title */
 };
 
-/* INVALID: rank 0 has no timeline, or points to a module that is none. */
+/* INVALID: rank 0 has no timeline, or one of its points is of a module that
+ * does not exist. */
 int picture_make(FILE *f, const struct expect *e, const struct record *r,
                  struct picture *out, struct fsdp_error *error);
 
@@ -34,16 +35,17 @@ void picture_close(const struct picture *p);
 
 /* The left edge of column i. */
 double picture_x(const struct picture *p, double i);
-/* From the left edge of column `from`, `columns` wide. */
+/* A box from the left edge of column `from` on, `columns` columns wide. */
 void picture_box(const struct picture *p, const char *class, double from,
                  double columns, double y, double height);
-/* The text is escaped; class "middle" and "end" anchor it elsewhere. */
+/* Writes a text, escaped, that begins at x; the classes "middle" and "end" let
+ * it be centred, or end, there. */
 void picture_text(const struct picture *p, const char *class, double x,
                   double y, const char *text);
-/* The modules that compute, in a row, and over it the passes. */
+/* Draws the computing modules in a row, and the passes above it. */
 void picture_modules(const struct picture *p, double y);
 
-/* A line of boxes with what they mean, NULL-ended: class, text, class, ... */
+/* A row of boxes, each with its meaning. NULL-ended: class, text, class, ... */
 void picture_legend(const struct picture *p, double y,
                     const char *const *entries);
 

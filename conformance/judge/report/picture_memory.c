@@ -35,7 +35,7 @@ static uint64_t weights_at(const struct record_moment *m)
     return shards_at(m) + m->live[FSDP_PARAM_FULL] / sizeof(float);
 }
 
-/* The columns [begin, end), in which the same is held. */
+/* Draws columns [begin, end), in which the same units are held. */
 static void put_held(const struct picture *p, const struct scale *s,
                      uint32_t begin, uint32_t end)
 {
@@ -93,7 +93,8 @@ static void put_levels(const struct picture *p, const struct scale *s)
     const double bound_y = y_of(s, bound_of(e));
     const double whole_y = y_of(s, e->total);
     const double upper = bound_y < whole_y ? bound_y : whole_y;
-    /* Texts of lines that are close stand both above both. */
+    /* The texts of lines that are close stand one above the other, over
+     * both. */
     const bool close =
         bound_y - whole_y < LETTERS && whole_y - bound_y < LETTERS;
     char text[128];

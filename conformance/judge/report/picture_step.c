@@ -98,7 +98,7 @@ static void put_flights(const struct picture *p, uint32_t rank)
     }
 }
 
-/* All ranks meet in a collective. */
+/* Draws a collective, in which all ranks take part. */
 static void put_meetings(const struct picture *p, uint32_t ranks)
 {
     const struct record_flights *flights = &p->r->rank[0].flights;

@@ -69,7 +69,7 @@ static void put_bar(const struct progress *p)
     fprintf(stderr, "%s] ", p->colour ? "\033[0m" : "");
 }
 
-/* Counts, failures, time; `rest`: and what is left of it. */
+/* Writes counts, failures and time; if `rest`, the time that is left, too. */
 static void put_line(const struct progress *p, bool rest)
 {
     const double passed = now() - p->began;

@@ -2,7 +2,7 @@
 /*
  * report.h - what was judged, for programs and for people. The JSON Lines
  * report is the product (docs/interpreting.md says how to read it); JUnit and
- * the text are the same items in other clothes.
+ * the text have the same items in other forms.
  */
 #ifndef FSDP_CTS_REPORT_H
 #define FSDP_CTS_REPORT_H
@@ -14,7 +14,7 @@ enum {
     REPORT_VERSION = 2
 };
 
-/* What the result does not know about the run. NULL or 0: unknown. */
+/* What is known of the run beside its result. NULL or 0: not known. */
 struct report_meta {
     const char *suite_version, *commit;
     bool dirty;
@@ -23,19 +23,20 @@ struct report_meta {
     const char *rerun;      /* a command to which a case's id is appended */
     int64_t started, ended; /* seconds since 1970 */
     const char *report;     /* path of the JSON Lines report, for the text */
-    bool verbose;           /* the text: every case, requirement, failure */
-    bool brief;             /* the text: findings, requirements, verdict */
+    bool verbose; /* the text tells every case, requirement and failure */
+    bool brief;   /* the text tells findings, requirements and verdict */
 };
 
-/* What was judged, of one engine. */
+/* What was judged of one engine. */
 struct report_part {
     const struct judge_result *result;
     const struct report_meta *meta;
 };
 
-/* One report of several engines, in this order: JSON Lines one behind the
- * other, each with its header and footer; JUnit with the engine's name before
- * that of each suite, if there is more than one. */
+/* Writes one report of several engines, in this order. In JSON Lines the
+ * engines' reports follow each other, each with its header and footer. In
+ * JUnit the engine's name stands before the name of each suite, if there are
+ * several. */
 int report_jsonl_all(const struct report_part *part, uint32_t n,
                      const char *path, struct fsdp_error *error);
 int report_junit_all(const struct report_part *part, uint32_t n,
@@ -48,12 +49,12 @@ int report_jsonl(const struct judge_result *r, const struct report_meta *meta,
 int report_junit(const struct judge_result *r, const struct report_meta *meta,
                  const char *path, struct fsdp_error *error);
 
-/* How requirement q failed in case c, which it did. */
+/* Writes how requirement q failed in case c, in which it did fail. */
 void report_failure(const struct judge_result *r, uint32_t c, uint32_t q,
                     const struct report_meta *meta, FILE *out);
 
-/* Cases, requirements, the first different failures in full, levels, the
- * verdict. IO: a write failed. NOMEM. */
+/* Writes cases, requirements, the first failures of each kind in full, levels
+ * and the verdict. IO: a write failed. NOMEM. */
 int report_text(const struct judge_result *r, const struct report_meta *meta,
                 FILE *out);
 

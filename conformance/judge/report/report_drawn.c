@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report_drawn.c - puts the scripts that were drawn beside the cases into a
- * report as one more requirement. Programs that look at items alone would
- * otherwise miss one that fails.
+ * report as one more requirement. Programs that look only at items would
+ * otherwise miss a script that fails.
  */
 #include "judge/report/report_internal.h"
 
@@ -45,8 +45,8 @@ const char *report_drawn_why(const struct judge_drawn *d,
     return out;
 }
 
-/* Options stand before --case; a seed of the data is the cases', and a drawn
- * script has its own. */
+/* Options stand before --case. A data seed is left out: it is the cases', and a
+ * drawn script has its own. */
 const char *report_drawn_rerun(const struct report_meta *meta,
                                const struct judge_drawn *d,
                                char out[REPORT_LINE_BYTES])

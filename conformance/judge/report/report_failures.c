@@ -22,7 +22,7 @@ static bool is_failure(const struct judge_result *r, uint32_t c, uint32_t q)
     return r->reported[q] && judge_is_failure(judge_item_at(r, c, q));
 }
 
-/* What its ranks printed, and where they stood: so much of it. */
+/* Writes the first lines of what the ranks printed and where they stood. */
 static void put_told(FILE *f, const struct judge_result *r, uint32_t c,
                      uint32_t q, const struct report_meta *meta)
 {
@@ -63,7 +63,7 @@ static void put_failure(FILE *f, const struct judge_result *r, uint32_t c,
         fprintf(f, "  want   %s\n",
                 report_value(found->form, found->want, value));
     }
-    /* How ranks ended is longer than a note. */
+    /* The reason says how ranks ended, for which a note is too short. */
     fprintf(f, "  what   %s\n",
             report_printable(item->outcome == JUDGE_FAIL ? found->note
                                                          : r->cases[c].reason,
@@ -87,9 +87,9 @@ static bool is_word(const char *s, size_t n, const char *word)
     return n == strlen(word) && strncmp(s, word, n) == 0;
 }
 
-/* The next word that is the same in every case: none with a digit in it, and
- * no name, which stands behind "of" or "unit". Its length; 0: there is none.
- * What stands behind a semicolon is commentary. */
+/* Finds the next word that is the same in every case: not one with a digit, and
+ * not a name, which stands behind "of" or "unit". Returns its length; 0: there
+ * is none. Text behind a semicolon is commentary. */
 static size_t next_word(const char **at)
 {
     bool name = false;
@@ -113,7 +113,7 @@ static size_t next_word(const char **at)
     }
 }
 
-/* Whether two notes say the same of different places. */
+/* Whether two notes say the same thing of different places. */
 static bool same_words(const char *a, const char *b)
 {
     for (;;) {
@@ -189,13 +189,15 @@ static void put_also(FILE *f, const struct judge_result *r, uint32_t c,
     }
 }
 
-/* A failure that is like no other: the n-th of its requirement, from 0. */
+/* A failure that is unlike all others: the n-th one of its requirement, from
+ * 0. */
 struct different {
     const struct judge_result *r;
     uint32_t c, q, n;
 };
 
-/* Every requirement once before any twice; causes first. */
+/* Each requirement's first failure comes before any second one; causes
+ * first. */
 static int compare_different(const void *a, const void *b)
 {
     const struct different *x = a;
@@ -207,7 +209,7 @@ static int compare_different(const void *a, const void *b)
     return judge_compare_causes(x->r, x->c, x->q, y->c, y->q);
 }
 
-/* All different failures, sorted; *n of them. NULL: no memory. */
+/* All different failures, sorted; *n is their number. NULL: no memory. */
 static struct different *list_different(const struct judge_result *r,
                                         uint32_t *n)
 {

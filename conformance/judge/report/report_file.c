@@ -38,7 +38,8 @@ int report_file_open(struct report_file *file, const char *path,
 
 int report_file_close(struct report_file *file, int status)
 {
-    const int why = errno; /* of what failed before, if that was IO */
+    /* why something failed before this call, if `status` is IO */
+    const int why = errno;
 
     if (!file->f) {
         return status;

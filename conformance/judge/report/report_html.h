@@ -3,32 +3,33 @@
  * report_html.h - a report as one page for a browser, which needs no other
  * file: verdicts and their first causes, the levels as a staircase, every
  * requirement, every case with its memory over a step under the bound, and the
- * kill matrix. It
- * says all it has to say without its script, which only searches.
+ * kill matrix. Without its script, which only searches, the page says all that
+ * it has to say.
  */
 #ifndef FSDP_CTS_REPORT_HTML_H
 #define FSDP_CTS_REPORT_HTML_H
 
 #include "judge/report/report.h"
 
-/* An engine that is known to be wrong in one way. */
+/* A known mistake: an engine that is wrong in one way. */
 struct report_mutant {
     const char *name, *text;
-    const char *kills; /* ids of all that it must fail, with spaces */
+    const char *kills; /* ids of all requirements that it must fail, with spaces
+                          between */
 };
 
 struct report_page {
     const struct report_part *part;
-    uint32_t n; /* parts; one at least */
+    uint32_t n; /* how many parts; at least one */
     /* [n]: the records of each part, of which describe, undescribe, record,
      * baseline, next and their contexts are used. NULL: there are none, and
      * what only records have is not drawn: curves, collectives, peaks of ranks,
      * maps of tensors. */
     const struct judge_input *source;
-    /* [n]: what an earlier run showed of the same engine, to be compared; NULL:
-     * there is none. */
+    /* [n]: results of an earlier run of the same engines, to compare with;
+     * NULL: there are none. */
     const struct judge_result *const *against;
-    /* The kill matrix; none: it is not drawn. */
+    /* The kill matrix, a row for each mutant; without any it is not drawn. */
     const struct report_mutant *mutant; /* [n_mutants] */
     uint32_t n_mutants;
 };
@@ -40,7 +41,8 @@ int report_html(const struct report_page *page, const char *path,
 /* The same drawings as files for documents, FOLDER/NAME.svg: of the first part
  * `levels`; of the case in which to look first, or else of its first case,
  * `case-memory`; and, with records, `curve`, `collectives`, `peaks` and `map`.
- * A drawing of what is not there is no file. The folder exists. IO, NOMEM. */
+ * If there is nothing to draw, its file is not written. The folder exists. IO,
+ * NOMEM. */
 int report_svg(const struct report_page *page, const char *folder,
                struct fsdp_error *error);
 

@@ -15,10 +15,10 @@ enum {
     FIGURES_MOST = 120, /* rows */
 };
 
-/* How an item of now compares with that of then. */
+/* How an item changed since the earlier run. */
 enum change {
     CHANGE_NONE = 0,
-    CHANGE_FAILS,  /* did not, or was not judged */
+    CHANGE_FAILS,  /* fails now; it passed then, or was not judged */
     CHANGE_MENDED, /* passes, and failed */
     CHANGE_OPEN,   /* passed; now it is blocked, or not judged */
     N_CHANGES,
@@ -30,7 +30,7 @@ static const struct {
                              [CHANGE_MENDED] = {"better", "is right again"},
                              [CHANGE_OPEN] = {"open", "no longer passes"}};
 
-/* The index that a case had in the report of then, or JUDGE_NONE. */
+/* The index of a case in the earlier report; JUDGE_NONE: it is not there. */
 static uint32_t html_case_then(const struct html *h, uint32_t part, uint32_t c)
 {
     const struct judge_result *then = h->against ? h->against[part] : NULL;
@@ -40,7 +40,7 @@ static uint32_t html_case_then(const struct html *h, uint32_t part, uint32_t c)
     if (!then) {
         return JUDGE_NONE;
     }
-    /* Runs of one selection have their cases in one order. */
+    /* Runs that selected the same cases have them in the same order. */
     if (c < then->n_cases && strcmp(then->cases[c].id, id) == 0) {
         return c;
     }
@@ -82,7 +82,7 @@ bool html_is_new_failure(const struct html *h, uint32_t part, uint32_t c,
 
 /* ---- Outcomes ---------------------------------------------------------- */
 
-/* The cases in which requirement q changed so; nothing if there are none. */
+/* Lists the cases in which requirement q changed in this way, if any did. */
 static void outcome_row(struct html *h, uint32_t part, uint32_t q,
                         uint32_t change, const uint32_t *then)
 {
@@ -142,7 +142,8 @@ static void figure_row(struct html *h, uint32_t part, uint32_t c,
     fputs("</td></tr>\n", h->f);
 }
 
-/* Those that differ, as far as the page has room; how many there are. */
+/* Lists figures that differ, as far as the page has room; returns their
+ * number. */
 static uint32_t figures_of(struct html *h, uint32_t part, uint32_t c,
                            uint32_t d, uint32_t shown)
 {
@@ -165,7 +166,7 @@ static uint32_t figures_of(struct html *h, uint32_t part, uint32_t c,
 
 /* ---- In all ------------------------------------------------------------ */
 
-/* What one run has and the other does not. */
+/* Says which cases only one of the two runs has. */
 static void cases_of_one(struct html *h, uint32_t part, const uint32_t *then)
 {
     const struct judge_result *now = h->part[part].result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_html_cases.c - every case: what it came to, memory over a step, and
- * each failure in full, up to a number of them.
+ * report_html_cases.c - every case: its outcomes, its memory over a step, and
+ * each of its failures in full, up to a number of them.
  */
 #include "judge/draw/page_frame.h"
 #include "judge/draw/page_text.h"
@@ -48,7 +48,7 @@ static void case_head(const struct html *h, uint32_t part, uint32_t c,
     fputs("</summary>\n<div class=\"body\">\n", h->f);
 }
 
-/* The numbers that stand in its line of the text. */
+/* Writes the numbers that the text report has in the line of the case. */
 static void case_numbers(const struct html *h, const struct judge_case *c)
 {
     char a[PAGE_NUMBER_BYTES];
@@ -99,7 +99,7 @@ static void case_failures(struct html *h, uint32_t part, uint32_t c)
     }
 }
 
-/* All that one requirement blocks in the case. */
+/* Names all requirements that one failed requirement blocks in the case. */
 static void blocked_by(const struct html *h, uint32_t part, uint32_t c,
                        uint32_t by)
 {

@@ -51,7 +51,7 @@ static bool differ(const struct record_sequence *a,
     return !equal;
 }
 
-/* What rank k communicated in a step; NULL: it is not recorded. */
+/* What rank k communicated in a step; NULL: that is not recorded. */
 static const struct record_sequence *seen(const struct record *r, uint32_t k,
                                           uint32_t step)
 {
@@ -64,7 +64,7 @@ static const struct record_sequence *seen(const struct record *r, uint32_t k,
     return &rank->sequence[rank->step_sequence[step]];
 }
 
-/* The first step and rank where they differ; else the first ones. */
+/* The first step and rank in which they differ; else the very first. */
 static void choose(struct lanes *l)
 {
     const struct html_view *v = l->v;

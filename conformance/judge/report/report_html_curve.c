@@ -49,11 +49,11 @@ static void range(struct curve *c)
             high = x > high ? x : high;
         }
     }
-    /* What has run away would press the rest flat: no plot shows both. */
+    /* A curve that diverges presses the rest flat: no plot could show both. */
     plot_range(&c->p, low < high ? low : 0.0, low < high ? high : 1.0, false);
 }
 
-/* What is not finite is a gap. */
+/* Draws a line of losses; values that are not finite leave a gap. */
 static void line(const struct curve *c, const char *css, const float *x)
 {
     const char *command = "M";
@@ -90,7 +90,8 @@ static void first_off(const struct curve *c, uint32_t each)
             right ? " text-anchor=\"end\"" : "", c->off / each);
 }
 
-/* What is to be seen: of a run that has ended early, of its beginning. */
+/* Says in words what is to be seen; of a run that ended early, in its
+ * beginning. */
 static void say(const struct curve *c, uint32_t each, char *words, size_t bytes)
 {
     if (c->off < c->n) {

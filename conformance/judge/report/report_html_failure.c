@@ -21,7 +21,7 @@ static uint32_t bit_x(uint32_t b)
            (b < FRACTION ? 4u : 0u);
 }
 
-/* Those that are set, as strokes that are as wide as a bit. */
+/* Draws the bits that are set, as strokes that are as wide as a bit. */
 static void strokes(const struct html *h, const char *css, uint32_t y,
                     uint32_t set)
 {
@@ -98,7 +98,7 @@ static void values(struct html *h, const struct finding *f)
     row(h, "want", report_value(f->form, f->want, value));
 }
 
-/* What its ranks printed, and where they stood. */
+/* Writes what the ranks of the case printed, and where they stood. */
 static void told(const struct html *h, const char *at)
 {
     char line[REPORT_LINE_BYTES];

@@ -2,7 +2,7 @@
 /*
  * report_html_kills.c - the kill matrix: engines that are known to be wrong in
  * one way, and the requirements that each fails before all others. It says what
- * a requirement is worth, and whose fault looks like that of this run.
+ * each requirement is worth, and which known mistake looks like this run's.
  */
 #include "judge/draw/page_text.h"
 #include "judge/report/report_html_internal.h"
@@ -29,8 +29,8 @@ struct kills {
     uint32_t n; /* marks */
 };
 
-/* The next requirement of a list; false: there is none. Those that this
- * report does not know are passed over. */
+/* The next requirement in a list; false: there is none. Ids that are not in
+ * this report are passed over. */
 static bool next_kill(const struct judge_result *r, const char **at,
                       uint32_t *q)
 {
@@ -57,8 +57,8 @@ static bool fails_here(const struct html *h, uint32_t q)
 
 /* ---- The engines that fail as this one does ----------------------------- */
 
-/* Of how many requirements a mutant dies that fail here, too: 0 where the first
- * cause is none of them, or where another one does not fail. */
+/* How many of the requirements that kill a mutant fail here, too. 0: the first
+ * cause is not among them, or one of them does not fail here. */
 static uint32_t alike(const struct judge_result *r, uint32_t first,
                       const char *kills)
 {

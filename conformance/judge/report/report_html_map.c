@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report_html_map.c - a tensor that failed, as a map: a row for each rank, a
- * column for each few elements, and a colour for how far they are off. A rank
- * has the columns of its shard alone, so that one sees whose shard it is.
+ * column for each few elements, and a colour for how far these are off. A rank
+ * has only the columns of its shard, so that one sees where that is.
  */
 #include "judge/compare/compare.h"
 #include "judge/draw/page_plot.h"
@@ -20,7 +20,7 @@ enum {
     LOW_BITS = 8 /* differences below are of the last places */
 };
 
-/* What a cell's elements came to: the worst of them. */
+/* The worst difference among the elements of a cell. */
 enum cell {
     CELL_NONE = 0, /* not of this rank */
     CELL_EQUAL,
@@ -48,7 +48,7 @@ static void put_cell(struct map *m, uint32_t row, uint64_t element,
     }
 }
 
-/* Pieces are of the part, whole ones of the parameter; `want` has all of it. */
+/* Marks where part `got` differs; `want` has the whole parameter. */
 static void compare_part(struct map *m, uint32_t row, const float *got,
                          const float *want, uint64_t first, uint64_t n)
 {
@@ -65,8 +65,8 @@ static void compare_part(struct map *m, uint32_t row, const float *got,
     }
 }
 
-/* What the unsharded run has there, all of it; NULL: nothing to compare with.
- * Local gradients are each rank's own. */
+/* The whole parameter in the unsharded run; NULL: there is nothing to compare
+ * with. Local gradients are each rank's own. */
 static const float *wanted(const struct map *m, uint32_t k)
 {
     const struct record *b = m->v->expect.baseline;
@@ -137,7 +137,7 @@ static double column_x(const struct map *m, double i)
     return MAP_LEFT + (double)(PLOT_RIGHT - MAP_LEFT) * i / m->columns;
 }
 
-/* Neighbours of one colour are one box. */
+/* Draws neighbours of one colour as one box. */
 static void draw_row(const struct html *h, const struct map *m, uint32_t k)
 {
     static const char *const css[] = {"", "equal", "low", "high"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_html_pictures.c - memory over a step. Half of all cases have the
- * picture of another one, as a fold or a seed changes no byte: each is drawn
- * once and shown wherever it belongs.
+ * report_html_pictures.c - memory over a step. Half of all cases have the same
+ * picture as another one, because a fold or a seed changes no byte. Each
+ * picture is drawn once and shown wherever it belongs.
  */
 #include "judge/draw/page_plot.h"
 #include "judge/report/report_html_internal.h"

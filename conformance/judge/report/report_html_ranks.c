@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_html_ranks.c - memory over a step of every rank. Most have the picture
- * of another one: each that differs is drawn once, with the names of its ranks.
- * Rank 0's is the picture of the case itself.
+ * report_html_ranks.c - memory over a step, of every rank. Most ranks have the
+ * same picture as another one, so each picture is drawn once, with the names of
+ * its ranks. Rank 0's is the picture of the case itself.
  */
 #include "judge/judge_internal.h"
 #include "judge/report/report_html_records.h"
@@ -60,7 +60,7 @@ static bool load_ranks(struct ranks *s, const struct html_view *v)
     return s->of && s->same;
 }
 
-/* "rank 2", "ranks 1, 3": those that have the picture of rank k. */
+/* "rank 2", "ranks 1, 3": the ranks that share the picture of rank k. */
 static uint32_t name_ranks(const struct ranks *s, uint32_t k,
                            char out[NAMES_BYTES])
 {

@@ -15,7 +15,8 @@ enum {
     CASES_MOST = 16, /* so many of those that failed are */
 };
 
-/* A step on a time line; none where the record has none, or cannot be drawn. */
+/* Draws a step on a time line; nothing if the record has none, or it cannot be
+ * drawn. */
 static void step(struct html *h, const struct html_view *v)
 {
     struct fsdp_error error = {0};
@@ -50,7 +51,7 @@ static void draw_record(struct html *h, const struct html_view *v)
     step(h, v);
 }
 
-/* The unsharded run, which a case without one can do without. */
+/* Finds the unsharded run; a case that has none is drawn without it. */
 static void find_baseline(const struct judge_input *in, struct html_view *v)
 {
     struct fsdp_error error = {0};

@@ -6,35 +6,38 @@
 
 #include "judge/report/report_html_internal.h"
 
-/* What is at hand of one case. */
+/* What a picture of one case is made of. */
 struct html_view {
-    uint32_t part, index; /* of the case in its part */
+    uint32_t part, index; /* the part, and the case's index in it */
     const struct judge_case *c;
     const struct record *record;
     struct expect expect; /* with its baseline, or NULL */
 };
 
-/* Reads what there is of a case of h->source and has it drawn. IO: there is no
- * record of it; NOMEM; INVALID: the oracle has no rules for it. */
+/* Reads the case's record and baseline from h->source and calls `draws`. IO:
+ * there is no record of the case; NOMEM; INVALID: the oracle has no rules for
+ * it. */
 int html_look(struct html *h, uint32_t part, uint32_t c,
               void (*draws)(struct html *h, const struct html_view *v),
               struct fsdp_error *error);
 
-/* Each draws nothing where the record does not have what it is about. */
+/* Each of these draws nothing if the record lacks what the picture is about. */
 
-/* report_html_curve.c: losses upon those of the unsharded run; the first that
- * differs is marked. */
+/* report_html_curve.c: the losses, drawn over those of the unsharded run; the
+ * first that differs is marked. */
 void html_curve(struct html *h, const struct html_view *v);
-/* report_html_collectives.c: those of a step, below those that are expected: of
- * the first rank and step where they differ, or else of the first. */
+/* report_html_collectives.c: the collectives of a step, below the expected
+ * ones: of the first rank and step in which they differ, or else of the very
+ * first. */
 void html_collectives(struct html *h, const struct html_view *v);
 /* report_html_peaks.c: the most that each rank held, beside the bound. */
 void html_peaks(struct html *h, const struct html_view *v);
-/* report_html_ranks.c: memory over a step of the ranks whose timeline is not
- * rank 0's, which stands beside it; ranks with the same are drawn once. */
+/* report_html_ranks.c: memory over a step, of each rank whose timeline differs
+ * from rank 0's, which stands beside it; ranks with the same timeline share a
+ * drawing. */
 void html_ranks(struct html *h, const struct html_view *v);
-/* report_html_map.c: of the tensor that failed first, where on which rank its
- * bits differ from the unsharded run's. */
+/* report_html_map.c: a map of the tensor that failed first: where, and on which
+ * rank, its bits differ from the unsharded run's. */
 void html_map(struct html *h, const struct html_view *v);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_html_requirements.c - what failed, a row for each requirement and
- * engine; and all that is asked, with what each engine's cases came to.
+ * report_html_requirements.c - the requirements that failed, a row for each of
+ * them and each engine; and all requirements, with the outcomes of each
+ * engine's cases.
  */
 #include "judge/draw/page_text.h"
 #include "judge/report/report_html_internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_html_svg.c - writes the drawings of a page as files of their own: what
- * stands between <svg> and </svg> of a figure, with a background and a style.
+ * report_html_svg.c - writes each drawing of a page as a file: the text between
+ * <svg> and </svg> of a figure, with a background and a style.
  */
 #include "judge/draw/page_assets.h"
 #include "judge/report/report_html_records.h"
@@ -14,7 +14,7 @@ enum {
     BOTH = 2 * MARGIN
 };
 
-/* A figure on its way into a file. */
+/* A figure that is being written into a file. */
 struct canvas {
     const char *folder;
     int status;
@@ -23,7 +23,8 @@ struct canvas {
     size_t n;
 };
 
-/* The attributes of the figure's <svg> stay; NULL: there is none in it. */
+/* The beginning of the figure's <svg>, and in *end its end; NULL: there is
+ * none. */
 static const char *find_svg(const struct canvas *c, const char **end)
 {
     const char *begin = c->n > 0 ? strstr(c->text, "<svg ") : NULL;
@@ -81,7 +82,7 @@ static int write_svg(const struct canvas *c, const char *name)
     return report_file_close(&file, status);
 }
 
-/* Has one figure drawn into memory, and writes what it is. */
+/* Has one figure drawn into memory, and writes it as a file. */
 static void begin_figure(struct html *h, struct canvas *c)
 {
     h->n_ids = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_internal.h - shared by report*.c, and by nobody else. */
+/* report_internal.h - what the files report*.c share. */
 #ifndef FSDP_CTS_REPORT_INTERNAL_H
 #define FSDP_CTS_REPORT_INTERNAL_H
 
@@ -10,42 +10,45 @@ enum {
     REPORT_LINE_BYTES = 1280
 };
 
-/* Whatever a record says may end up on a terminal or in a file for programs:
- * control characters and bytes beyond ASCII become '?'. */
+/* `in` as it may be shown on a terminal or written for programs, whatever a
+ * record says: control characters and bytes beyond ASCII become '?'. */
 const char *report_printable(const char *in, char out[REPORT_LINE_BYTES]);
 
-/* "0x3f800000 (1)", "17", "4096 bytes" */
+/* A value as a finding's form has it: "0x3f800000 (1)", "17", "4096 bytes". */
 enum {
     REPORT_VALUE_BYTES = 48
 };
 const char *report_value(uint32_t form, uint64_t value,
                          char out[REPORT_VALUE_BYTES]);
-const char *report_form_name(uint32_t form); /* NULL: there is none */
+const char *report_form_name(uint32_t form); /* NULL: there is no such form */
 bool report_has_values(const struct finding *f);
 
-/* Whether the item is worth a line: reported, and applicable. */
+/* Whether the item is worth a line: its requirement is reported, and
+ * applies. */
 bool report_shows(const struct judge_result *r, uint32_t c, uint32_t q);
 
-/* Why an item is not a pass, in one line; "" if it is one. */
+/* Why an item did not pass, in one line; "" if it passed. */
 const char *report_why(const struct judge_result *r, uint32_t c, uint32_t q,
                        char out[REPORT_LINE_BYTES]);
 
-/* The command that runs case c again; "" if nobody knows one. */
+/* The command that runs case c again; "": not known. */
 const char *report_rerun(const struct report_meta *meta,
                          const struct judge_case *c,
                          char out[REPORT_LINE_BYTES]);
 
-/* How long case c was played; 0: nobody knows. */
+/* How long case c was played; 0: not known. */
 uint64_t report_milliseconds(const struct judge_case *c);
 
-/* What ranks have to say of case c (struct judge_case), where requirement q is
- * what to look at first of it; else NULL. */
+/* The text of the ranks of case c (judge_case.told), if requirement q is the
+ * failure to look at first in it; else NULL. */
 const char *report_told(const struct judge_result *r, uint32_t c, uint32_t q);
-/* A line of it, printable; *at moves behind it. False: there is none left. */
+/* The next line of that text, printable; *at moves behind it. False: there is
+ * no more. */
 bool report_told_line(const char **at, char out[REPORT_LINE_BYTES]);
 
-/* What came of drawn scripts, as an outcome; why that is no pass, or ""; the
- * command that plays the first again, or "". A finding: one of them fails. */
+/* The outcome of all drawn scripts; whether one of them fails; why that is
+ * no pass, or ""; and the command that plays the first failing one again, or
+ * "". */
 #define REPORT_DRAWN_ID   "scripts.drawn"
 #define REPORT_DRAWN_TEXT "Scripts that a seed draws have no failure."
 uint32_t report_drawn_outcome(const struct judge_drawn *d);
@@ -56,14 +59,15 @@ const char *report_drawn_rerun(const struct report_meta *meta,
                                const struct judge_drawn *d,
                                char out[REPORT_LINE_BYTES]);
 
-/* The failure to look at first, alone, if there is any; and all others, causes
- * first (NOMEM). */
+/* Writes only the failure to look at first, if there is one. report_failures
+ * writes all others, causes first. NOMEM. */
 void report_first_cause(FILE *f, const struct judge_result *r,
                         const struct report_meta *meta);
 int report_failures(FILE *f, const struct judge_result *r,
                     const struct report_meta *meta);
 
-/* "step 2, unit 3 (fc3), rank 1, fc3.weight[17] = flat 17, shard 0 [17]" */
+/* The place of a finding: "step 2, unit 3 (fc3), rank 1, fc3.weight[17] = flat
+ * 17, shard 0 [17]". */
 const char *report_place(const struct judge_detail *d,
                          char out[REPORT_LINE_BYTES]);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report_junit.c - the same items as JUnit XML, for CI systems: a test suite
- * for each requirement, a test case for each case that it was judged by.
- * What could not be judged is an error there: these systems show skipped
- * tests as if all were well.
+ * for each requirement, a test case for each case that it was judged by. A case
+ * that could not be judged is an error there, because these systems show
+ * skipped tests as if all were well.
  */
 #include "judge/report/report_internal.h"
 
@@ -28,7 +28,7 @@ static void put_attribute(FILE *f, const char *name, const char *value)
     fputc('"', f);
 }
 
-/* The element that JUnit has for an outcome; NULL: a pass. */
+/* The element of JUnit for an outcome; NULL: it is a pass. */
 static const char *element_of(uint32_t outcome)
 {
     switch (outcome) {
@@ -96,7 +96,7 @@ struct one {
     uint64_t milliseconds; /* 0: has no time */
 };
 
-/* Seconds, as these systems want them. */
+/* Writes seconds in the form that these systems expect. */
 static void put_time(FILE *f, uint64_t milliseconds)
 {
     fprintf(f, " time=\"%" PRIu64 ".%03" PRIu64 "\"", milliseconds / 1000,
@@ -150,8 +150,8 @@ static void put_one(FILE *f, const struct one *one)
     }
 }
 
-/* A case was played once, whatever asks about it: its time stands where it is
- * asked whether it came to its end. */
+/* A case was played once for all requirements. Its time is given to the
+ * requirement that asks whether it came to its end. */
 static uint64_t time_of(const struct judge_result *r, uint32_t c, uint32_t q)
 {
     return strcmp(r->requirement[q]->id, REQUIREMENT_RUN) == 0
@@ -188,7 +188,8 @@ static void put_case(FILE *f, const struct judge_result *r, uint32_t c,
     put_one(f, &one);
 }
 
-/* Drawn scripts: a suite of one test case, which is no requirement's. */
+/* Writes the drawn scripts as a suite of one test case, which belongs to no
+ * requirement. */
 static void put_drawn(FILE *f, const struct judge_result *r,
                       const struct report_meta *meta, const char *engine)
 {
@@ -215,7 +216,7 @@ static void put_drawn(FILE *f, const struct judge_result *r,
     }
 }
 
-/* engine: NULL where there is one only. */
+/* engine: NULL if there is only one. */
 static void put_suite(FILE *f, const struct judge_result *r, uint32_t q,
                       const struct report_meta *meta, const char *engine)
 {

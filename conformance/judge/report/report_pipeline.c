@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report_pipeline.c - what was judged, as pipelines show it beside a change:
- * a page, annotations, findings of code quality. Each requirement that failed
- * is one finding, however many cases share it; causes stand first.
+ * report_pipeline.c - the result as pipelines show it beside a change: a page,
+ * annotations, findings of code quality. Each requirement that failed is one
+ * finding, however many cases share it; causes stand first.
  */
 #include "judge/report/report_pipeline.h"
 #include "judge/report/report_internal.h"
@@ -16,7 +16,7 @@ enum {
     MAX_ROWS = 20
 };
 
-/* A requirement that failed: the case to look at, and in how many it did. */
+/* A requirement that failed, the case to look at, and the number of cases. */
 struct failed {
     const struct judge_result *r;
     uint32_t c, q, cases;
@@ -30,7 +30,7 @@ static int compare_failed(const void *a, const void *b)
     return judge_compare_causes(x->r, x->c, x->q, y->c, y->q);
 }
 
-/* All that failed, sorted; *n of them. NULL: no memory. */
+/* All requirements that failed, sorted; *n is their number. NULL: no memory. */
 static struct failed *list_failed(const struct judge_result *r, uint32_t *n)
 {
     struct failed *list = calloc((size_t)r->n_requirements + 1, sizeof(*list));
@@ -68,7 +68,8 @@ static uint32_t bad(const uint32_t count[JUDGE_N_OUTCOMES])
 
 /* ---- Markdown ---- */
 
-/* In a cell of a table: what Markdown or HTML would take for its own. */
+/* Writes text in a cell of a table; characters of Markdown and HTML are
+ * escaped. */
 static void put_cell(FILE *f, const char *s)
 {
     for (; *s != '\0'; s++) {
@@ -158,7 +159,8 @@ int report_markdown(FILE *f, const struct judge_result *r,
 
 /* ---- Workflow commands ---- */
 
-/* In a message; in a property, colons and commas end it. */
+/* Writes text in a message, or in a property, which colons and commas would
+ * end. */
 static void put_command(FILE *f, const char *s, bool property)
 {
     for (; *s != '\0'; s++) {
@@ -170,7 +172,8 @@ static void put_command(FILE *f, const char *s, bool property)
     }
 }
 
-/* Lines of a message, which ends a line itself, are parted by %0A. */
+/* Writes lines of a message; as a new line would end it, %0A stands between
+ * them. */
 static void put_lines(FILE *f, const struct failed *one,
                       const struct report_meta *meta)
 {
@@ -246,7 +249,7 @@ int report_annotations(FILE *f, const struct judge_result *r,
 
 /* ---- Code quality ---- */
 
-/* A text of JSON; printable ASCII is all that is left in it. */
+/* Writes a text of JSON; only printable ASCII is left in it. */
 static void put_json(FILE *f, const char *s)
 {
     char clean[REPORT_LINE_BYTES];
@@ -261,7 +264,8 @@ static void put_json(FILE *f, const char *s)
     fputc('"', f);
 }
 
-/* Of one engine's requirement: what failed before is not new. */
+/* The fingerprint is made of engine and requirement, so that a requirement that
+ * failed before is not a new finding. */
 static void put_finding(FILE *f, const struct judge_result *r, const char *id,
                         const char *description, uint32_t must,
                         const char *path, bool *first)

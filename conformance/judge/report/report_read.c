@@ -86,7 +86,7 @@ static const struct record_row claims = {
     RECORD_STRINGS(struct judge_result, claim),
     .most = RECORD_MAX_CLAIMS};
 
-/* The requirements that were asked, if not all were. */
+/* Takes the list of the requirements that were asked; no list: all were. */
 static bool take_reported(struct report_reader *p, const json_t *v)
 {
     struct judge_result *r = &p->part->result;
@@ -106,7 +106,7 @@ static bool take_reported(struct report_reader *p, const json_t *v)
            report_reader_refuse(p, "\"requirements\" is no list");
 }
 
-/* Of a sampled record, how much of it there was. */
+/* Takes what is said of sampled records, if there were any. */
 static bool take_sampled(struct report_reader *p, const json_t *line,
                          struct judge_result *r)
 {
@@ -117,7 +117,7 @@ static bool take_sampled(struct report_reader *p, const json_t *line,
                                sizeof(r->sampled.unasked)));
 }
 
-/* Of cases with more collectives than are looked at. */
+/* Takes what is said of cases with more collectives than records follow. */
 static bool take_followed(struct report_reader *p, const json_t *line,
                           struct judge_result *r)
 {
@@ -162,7 +162,7 @@ static bool take_header(struct report_reader *p, const json_t *line)
            take_sampled(p, line, r) && take_followed(p, line, r);
 }
 
-/* Room for one case more, of which nothing is known yet. */
+/* Makes room for one more case, which is empty. */
 static bool grow(struct report_reader *p)
 {
     struct judge_result *r = &p->part->result;
@@ -275,7 +275,7 @@ static bool take_case(struct report_reader *p, const json_t *line)
            take_time(p, line, c) && take_rerun(p, line, c->id);
 }
 
-/* The part of the engine that a header begins. */
+/* Begins the part of an engine, which a header opens. */
 static bool begin_part(struct report_reader *p, struct report_kept *out,
                        const struct requirement *const *table)
 {

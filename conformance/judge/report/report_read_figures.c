@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What was read, as the judge has it; takes the lists. */
+/* Turns figures that were read into the judge's, and takes over their lists. */
 static void keep(struct figures *f, struct judge_figures *to)
 {
     for (uint32_t i = 0; i < JUDGE_N_FIGURES; i++) {

@@ -18,7 +18,8 @@ static bool take_manifest(struct report_reader *p, const json_t *v)
                               sizeof(r->manifest_sha256));
 }
 
-/* Whose check was not proved: all others were, as often as it may be. */
+/* Reads for which requirements the check was not proved. Of all others the
+ * result then says that it was, as often as is possible. */
 static bool take_self_check(struct report_reader *p, const json_t *v)
 {
     struct judge_result *r = &p->part->result;
@@ -70,8 +71,8 @@ static bool take_stopped(struct report_reader *p, const json_t *v)
             report_reader_text(p, v, "why", r->stopped, sizeof(r->stopped)));
 }
 
-/* What was concluded must follow from the items. What does not apply has none,
- * and is counted all the same. */
+/* Whether all conclusions follow from the items. Outcomes that do not apply
+ * have no items, and are counted all the same. */
 static bool check_conclusion(struct report_reader *p, const json_t *line)
 {
     const struct judge_result *r = &p->part->result;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The part's own copy of a stage's name; NULL: no room. There are a dozen. */
+/* The part's own copy of a stage's name; NULL: no room. Stages are a dozen. */
 static const char *keep_stage(struct report_part_kept *part, const char *name)
 {
     char(*more)[48];
@@ -19,7 +19,7 @@ static const char *keep_stage(struct report_part_kept *part, const char *name)
             return part->stage[i];
         }
     }
-    /* Never moved: findings point into it. */
+    /* The list is never moved: findings point into it. */
     if (!part->stage) {
         more = calloc(REPORT_MAX_STAGES, sizeof(*more));
         part->stage = more;
@@ -44,7 +44,7 @@ static bool take_stage(struct report_reader *p, const json_t *v,
            report_reader_refuse(p, "more stages than there are");
 }
 
-/* An index; -1 where there is none. */
+/* Reads an index; -1: the line has none. */
 static bool take_index(struct report_reader *p, const json_t *v,
                        const char *key, int64_t *out)
 {
@@ -126,7 +126,7 @@ static bool take_finding(struct report_reader *p, const json_t *v,
            report_reader_text(p, v, "note", f->note, sizeof(f->note));
 }
 
-/* What a failure has, and nothing else needs. */
+/* Whether an outcome has the members that only failures have. */
 static bool is_failure(uint32_t outcome)
 {
     return outcome == JUDGE_FAIL || outcome == JUDGE_ERROR ||
@@ -178,7 +178,8 @@ bool report_reader_item(struct report_reader *p, const json_t *line)
     return take_finding(p, found, to->detail);
 }
 
-/* What stands behind a text; NULL: it is not there. */
+/* The place behind a text that stands at `at`; NULL: it does not stand
+ * there. */
 static const char *behind(const char *at, const char *end, const char *text)
 {
     const size_t n = strlen(text);
@@ -187,8 +188,8 @@ static const char *behind(const char *at, const char *end, const char *text)
                                                                      : NULL;
 }
 
-/* Behind a text and what stands for itself up to a quotation mark, n bytes at
- * *of. */
+/* The place behind a text and the plain characters that follow it, up to a
+ * quotation mark: n bytes from *of on. */
 static const char *plain(const char *at, const char *end, const char *text,
                          const char **of, size_t *n)
 {
@@ -207,8 +208,8 @@ static bool is(const char *text, const char *of, size_t n)
     return strncmp(text, of, n) == 0 && text[n] == '\0';
 }
 
-/* Items stand in the order of the table, so that it is the next one or one soon
- * behind it. */
+/* The index of an id. Items have the order of the table, so that it is the next
+ * one or one soon behind it. */
 static uint32_t soon(struct report_reader *p, const char *of, size_t n)
 {
     const struct judge_result *r = &p->part->result;

@@ -26,7 +26,7 @@ struct bench {
     char path[64], text[MAX_BYTES];
 };
 
-/* One step of `n` all-gathers, with what is measured beside it. */
+/* A step of `n` all-gathers, and the numbers that are measured beside it. */
 static void give_step(struct record_rank *r, uint32_t n)
 {
     r->n_sequences = 2; /* shard and the end communicate nothing */
@@ -114,7 +114,7 @@ static void slurp(struct bench *b)
     assert_true(n > 0 && n < MAX_BYTES - 1);
 }
 
-/* What is written, and read back into b->text. */
+/* Writes a report and reads it back into b->text. */
 static void write_jsonl(struct bench *b)
 {
     assert_int_equal(report_jsonl(&b->result, &b->meta, b->path, &b->error),
@@ -219,7 +219,7 @@ static void a_failure_in_json(void **state)
                  "\"expected\":2,\"executed\":1,\"sha256\":\"00ff\"}"));
 }
 
-/* Of each figure that of the rank with most; the timeline is rank 0's. */
+/* Each figure is that of the rank with most; the timeline is rank 0's. */
 static void exact_figures(void **state)
 {
     struct bench *b = *state;
@@ -276,8 +276,8 @@ static void junit(void **state)
     assert_non_null(strstr(b->text, "timestamp=\"1970-01-02T00:00:00\""));
 }
 
-/* What ranks printed, where they stood, and for how long: of the case in which
- * something failed, at what comes first there. */
+/* What ranks printed, where they stood and for how long, is told of a case in
+ * which something failed, at its first failure. */
 static void what_ranks_told(void **state)
 {
     struct bench *b = *state;
@@ -299,7 +299,7 @@ static void what_ranks_told(void **state)
     assert_int_equal(times(b->text, "reduce\\n"), 0);
 }
 
-/* Where collectives are counted alone behind so many of them. */
+/* Cases whose last collectives are only counted. */
 static void what_is_followed(void **state)
 {
     struct bench *b = *state;
@@ -343,7 +343,8 @@ static void for_people(void **state)
     assert_non_null(strstr(b->text, "and 1 that nothing was asked of"));
 }
 
-/* What nothing was asked of is counted, and listed if all is wanted. */
+/* Requirements of which nothing was asked are counted, and listed if all is
+ * wanted. */
 static void for_people_who_want_all(void **state)
 {
     struct bench *b = *state;

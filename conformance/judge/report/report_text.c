@@ -23,14 +23,14 @@ static const char *or_unknown(const char *name)
     return name ? name : "?";
 }
 
-/* Whether the record of an adapter, which shows what it claims to, lacks it:
- * what was not measured is no number. */
+/* Whether an adapter does not claim to show this: what was not measured must
+ * not be printed as a number. */
 static bool lacks(const struct judge_result *r, const char *claim)
 {
     return record_world_is_adapter(r->world) && !judge_claims(r, claim);
 }
 
-/* Its id says what the case is. */
+/* Writes the line of a case; its id says what the case is. */
 static void put_case(FILE *f, const struct judge_result *r,
                      const struct judge_case *c)
 {
@@ -62,8 +62,8 @@ static void put_case(FILE *f, const struct judge_result *r,
             c->id);
 }
 
-/* Whether something is off, or failed, in case c. What is not claimed is
- * counted elsewhere. */
+/* Whether something is off, or failed, in case c. Cases that are not claimed
+ * are counted elsewhere. */
 static bool deviates(const struct judge_result *r, uint32_t c)
 {
     const struct judge_case *const one = &r->cases[c];
@@ -74,7 +74,7 @@ static bool deviates(const struct judge_result *r, uint32_t c)
                : one->outcome != JUDGE_NOT_CLAIMED;
 }
 
-/* What stands behind "the engine does not claim: ". */
+/* The text behind "the engine does not claim: ". */
 static const char *lacking(const struct judge_case *c)
 {
     const char *claim = strstr(c->reason, ": ");
@@ -82,7 +82,7 @@ static const char *lacking(const struct judge_case *c)
     return claim ? claim + 2 : c->reason;
 }
 
-/* Cases that are not claimed, by the first claim that each one lacks. */
+/* Writes the cases that are not claimed, by the first claim that each lacks. */
 static void put_unclaimed(FILE *f, const struct judge_result *r)
 {
     uint32_t listed = 0;
@@ -111,7 +111,8 @@ static void put_unclaimed(FILE *f, const struct judge_result *r)
     fputs(listed > 0 ? " (--verbose lists them)\n" : "", f);
 }
 
-/* Few are all listed, of many those that deviate, if they are not many. */
+/* A few cases are all listed. Of many only those that deviate are, unless these
+ * are many, too. */
 static void put_cases(FILE *f, const struct judge_result *r, bool verbose)
 {
     const bool few = r->n_cases <= MAX_LISTED;
@@ -152,7 +153,7 @@ static void put_cases(FILE *f, const struct judge_result *r, bool verbose)
           f);
 }
 
-/* The greatest error over its bound of what passed; 0: it has none. */
+/* The greatest error of a passed item over its bound; 0: there is none. */
 static double ratio_of(const struct judge_result *r, uint32_t q)
 {
     double most = 0.0;
@@ -252,7 +253,7 @@ static void put_unjudged(FILE *f, const struct judge_result *r)
     fputs(total > 0 ? "\n" : "", f);
 }
 
-/* What each blocked requirement waits for, and in how many cases. */
+/* Which failure each blocked requirement waits for, and in how many cases. */
 static void put_blocked(FILE *f, const struct judge_result *r)
 {
     bool any = false;
@@ -324,7 +325,7 @@ static void put_verdict(FILE *f, const struct judge_result *r)
             r->count[JUDGE_BLOCKED]);
 }
 
-/* What the kernel refused ranks, in every case. */
+/* Says what the kernel refused to ranks, if it did so in every case. */
 static void put_isolation(FILE *f, const struct judge_result *r)
 {
     char isolation[REPORT_LINE_BYTES];
@@ -335,7 +336,7 @@ static void put_isolation(FILE *f, const struct judge_result *r)
     }
 }
 
-/* What a sampled record does not show. */
+/* Says what sampled records do not show. */
 static void put_sampled(FILE *f, const struct judge_result *r)
 {
     char unasked[REPORT_LINE_BYTES];
@@ -349,7 +350,8 @@ static void put_sampled(FILE *f, const struct judge_result *r)
     }
 }
 
-/* What collectives carried behind so many of a case. */
+/* Says that only the first collectives of a case were checked for what they
+ * carry. */
 static void put_followed(FILE *f, const struct judge_result *r)
 {
     if (r->followed.cases > 0) {
@@ -372,8 +374,8 @@ static void put_drawn(FILE *f, const struct judge_result *r)
     }
 }
 
-/* What is misspelt is nowhere tested, and looks like all that is not claimed.
- */
+/* Names claims that are not known: a misspelt one is never tested, and looks as
+ * if nothing were claimed. */
 static void put_unknown_claims(FILE *f, const struct judge_result *r)
 {
     bool first = true;
@@ -393,7 +395,7 @@ static void put_unknown_claims(FILE *f, const struct judge_result *r)
     fputs(first ? "" : "\n", f);
 }
 
-/* A verdict on records of an adapter says less: how much less. */
+/* Says how much less a verdict means because records are an adapter's. */
 static void put_evidence(FILE *f, const struct judge_result *r)
 {
     static const char *const evidence[] = {"live-bytes", "wire", "process",

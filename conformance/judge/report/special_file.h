@@ -2,8 +2,8 @@
 /*
  * special_file.h - whether a path that is to be written is a device, a pipe or
  * a socket. A file is made beside its name and renamed, so that it is whole or
- * not there; what is done so to /dev/null or /dev/stdout by somebody who may
- * takes them away from the whole machine.
+ * not there; if a user with the right to do so did that to /dev/null or
+ * /dev/stdout, these would be gone from the whole machine.
  */
 #ifndef FSDP_CTS_SPECIAL_FILE_H
 #define FSDP_CTS_SPECIAL_FILE_H
