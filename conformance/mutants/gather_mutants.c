@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gather_mutants.c - engines that lend the model other values than those of
- * the parameters as they are now, or change those by lending them.
+ * gather_mutants.c - engines that lend the model other values than those of the
+ * parameters as they are now, or change parameters by lending them.
  */
 #include "mutants/mutant_kit.h"
 

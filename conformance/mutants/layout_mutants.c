@@ -39,7 +39,7 @@ static void padding_as_rows(struct fsdp_piece *x)
 
 static const float row_values[64];
 
-/* As torch.tensor_split deals rows out, and not as torch.chunk does. */
+/* Deals rows out as torch.tensor_split does, and not as torch.chunk. */
 static int rows_balanced(struct fsdp_sharded *s,
                          void (*visit)(void *context,
                                        const struct fsdp_piece *piece),

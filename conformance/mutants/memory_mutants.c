@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory_mutants.c - engines that need more memory than they should, that do
- * not give it back, or that say wrong things of it.
+ * not give it back, or that declare it wrongly.
  */
 #include "mutants/mutant_kit.h"
 
@@ -98,8 +98,8 @@ static void hostile_full_copy_destroy(struct fsdp_sharded *s)
     mutant_real.engine.destroy(s);
 }
 
-/* What a helper holds: far more than ranks share with it, with room for a
- * sanitizer's own memory. */
+/* The memory that a helper process holds: far more than ranks share with it,
+ * even with a sanitizer's own memory. */
 enum {
     HELD_BYTES = 256 << 20
 };
@@ -268,7 +268,7 @@ const struct mutant memory_mutants[] = {
      .calls.shard = hostile_full_copy,
      .calls.destroy = hostile_full_copy_destroy,
      .forget = memory_forget},
-    /* The same in a process that nobody looks at. */
+    /* The same in another process, which might be overlooked. */
     {.name = "hostile-helper",
      .text = "rank 0 starts a process that holds 256 MiB",
      .evidence = "design: a process that an engine starts is as good as a rank",
