@@ -175,7 +175,7 @@ const struct mutant checkpoint_save_mutants[] = {
      .shows = {.in = mutant_resume},
      .calls.save_begin = checkpoint_dated,
      .forget = save_forget},
-    /* Who writes the shards and who trains share a buffer. */
+    /* The writer of the shards and the training share a buffer. */
     {.name = "checkpoint-disturbs-step",
      .text = "what is gathered while a checkpoint is written is not what it "
              "should be",

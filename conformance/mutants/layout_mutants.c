@@ -162,7 +162,7 @@ const struct mutant layout_mutants[] = {
      .kills = "layout.no-padding",
      .shows = {.in = mutant_plain, .n_cases = 1},
      .piece = pieces_wild},
-    /* What fills the last rank's block is taken for rows. */
+    /* Padding in the last rank's block is taken for rows. */
     {.name = "padding-as-rows",
      .text = "a rank with fewer rows than others shows its padding as rows",
      .evidence = "pytorch/pytorch#83111, writes to padding",

@@ -242,7 +242,7 @@ const struct mutant memory_mutants[] = {
      .shows = {.in = mutant_evaluates},
      .fault = {MUTANT_HOLDS, FSDP_PARAM_FULL, FSDP_BEGIN},
      .when = mutant_is_evaluating},
-    /* What an all-gather delivered stays after it was unpacked. */
+    /* The output of an all-gather stays after it was unpacked. */
     {.name = "gathered-kept",
      .text = "the output of the first all-gather is given back at the end of "
              "the pass only",
@@ -300,14 +300,16 @@ const struct mutant memory_mutants[] = {
      .kills = "memory.ranges-valid",
      .shows = {.in = mutant_plain},
      .device.live = live_beyond_storage},
-    /* What a reduce-scatter has read is given back at the end of the pass. */
+    /* The input of a reduce-scatter is given back only at the end of the
+     * pass. */
     {.name = "reduce-input-held",
      .text = "unsharded gradients stay live until END",
      .evidence = "pytorch/pytorch#179443",
      .kills = "memory.peak-gradients",
      .shows = {.in = mutant_plain},
      .fault = {MUTANT_HOLDS, FSDP_GRAD_FULL, FSDP_END}},
-    /* What a unit was unsharded into is given back at the end of the pass. */
+    /* The memory of an unsharded unit is given back only at the end of the
+     * pass. */
     {.name = "reshard-late",
      .text = "unsharded parameters stay live until END",
      .evidence = "pytorch/pytorch#83917",

@@ -127,7 +127,7 @@ static int tied_unnamed(const struct fsdp_env *env,
 
 /* ---- Gradients ---------------------------------------------------------- */
 
-/* What was lent last under each name. */
+/* The tensor that was lent last under each name. */
 static _Thread_local struct {
     float *data[64];
 } lent;
