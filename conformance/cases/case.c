@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case.c - what a case is like, and what an engine and the unsharded run are
- * told of it. Everything follows from the fields of a case alone, so that every
- * process that has the case has all of this. Factors and groups
+ * case.c - what can be asked about a case, and what an engine and the unsharded
+ * run are told of it. Everything follows from the fields of a case alone, so
+ * that every process that has the case can work it out. Factors and groups
  * (case_factors.h) and precisions (case_precision.h) are tables, a row each.
  */
 #include "cases/case_factors.h"
@@ -19,7 +19,8 @@
 
 float case_default_lr(const struct run_case *c)
 {
-    /* By workload, then optimizer: small enough that every curve falls. */
+    /* Learning rates, by workload and then optimizer: small enough that the
+     * loss of every case falls. */
     static const float mlp[] = {0.05f, 0.02f, 0.01f};
     static const float gpt[] = {0.1f, 0.02f, 0.001f};
     static const float other[] = {0.25f, 0.25f, 0.03125f};
@@ -135,8 +136,8 @@ bool case_is_weighed(const struct run_case *c)
            c->prefetch_backward == 0 && c->reduces_in_flight == 0;
 }
 
-/* Whoever loads has another mesh and other units; under the wrap by hand also
- * the other layout. */
+/* The ranks that load have another mesh and other units than those that saved;
+ * under the wrap by hand (HEAD) also the other layout. */
 bool case_saver(const struct run_case *c, struct run_case *out)
 {
     *out = *c;
@@ -175,8 +176,8 @@ uint32_t case_grains(uint32_t fold, uint32_t ranks)
 
 const float case_norm_p[CASE_N_NORMS] = {1.0f, 2.0f, INFINITY};
 
-/* One norm after the other, far below what gradients have; then one that is
- * far above, and so on. */
+/* Three steps clip by 2, 1 and infinity, far below the norm that gradients
+ * have; the fourth asks for a norm far above it; then again. */
 void case_clip(const struct run_case *c, uint32_t step, struct fsdp_clip *out)
 {
     static const float p[] = {2.0f, 1.0f, INFINITY, 2.0f};
@@ -274,8 +275,8 @@ void case_options(const struct run_case *c, struct fsdp_options *out)
 static const struct factors {
     const char *name;
     float predivide; /* 0: none */
-    bool units;      /* have their own */
-    uint32_t groups; /* with their own numbers; 0: none have */
+    bool units;      /* units have factors of their own */
+    uint32_t groups; /* groups with numbers of their own; 0: none */
 } factors[CASE_N_FACTORS] = {
     [CASE_USUAL_FACTORS] = {.name = "usual-factors"},
     [CASE_PRE2] = {.name = "pre2", .predivide = 2.0f},
@@ -286,7 +287,8 @@ static const struct factors {
     [CASE_OWN_GROUPS] = {.name = "own-groups", .groups = 5},
 };
 
-/* None is that of the options, so that whoever takes those is found. */
+/* No number equals that of the options, so that an engine that takes those for
+ * a group is found out. */
 static const struct case_numbers numbers[CASE_MAX_GROUPS] = {
     {0.875f, 0.8f, 0.99f, 1e-6f}, {0.5f, 0.75f, 0.9f, 1e-3f},
     {0.25f, 0.95f, 0.95f, 1e-2f}, {0.0f, 0.5f, 0.875f, 1e-4f},
@@ -308,8 +310,9 @@ float case_predivide(const struct run_case *c)
     return factors_of(c)->predivide;
 }
 
-/* Neighbours are divided otherwise: by the option; by no power of two, part of
- * it before the fold; not at all. */
+/* Neighbouring units are divided by different factors: the first by the
+ * option's; the second by 2.5, which is no power of two, and 3 of it before the
+ * fold; the third by 1. */
 bool case_factors_of_unit(const struct run_case *c, uint32_t unit,
                           struct case_unit_factors *out)
 {
@@ -340,8 +343,8 @@ uint32_t case_groups(const struct run_case *c)
     return c->scenario == CASE_GROUPS ? 2 : 1;
 }
 
-/* Neither layers nor weights and biases: neighbours are in different ones.
- * The empty one is in the middle. */
+/* Groups are neither layers, nor weights and biases: neighbouring parameters
+ * are in different groups. Of three groups the middle one is empty. */
 uint32_t case_group_of(const struct run_case *c, uint32_t parameter)
 {
     const uint32_t n = case_groups(c);
@@ -407,9 +410,10 @@ bool case_has_units_dtypes(const struct run_case *c)
     return c->precision == CASE_UNITS || c->precision == CASE_DEFAULTS;
 }
 
-/* Neighbours have other dtypes: those of the options, float32, float16. Where
- * defaults are asked for, those of a unit follow from what it has of its own,
- * and its gradients are wider than their sum, or as narrow. */
+/* Neighbouring units have different dtypes: those of the options, float32,
+ * float16. Under DEFAULTS the dtypes that a unit leaves out follow from its
+ * own, not from the options; its gradients are then wider than their sum (F32,
+ * sent in F16), or as narrow. */
 bool case_dtypes_of_unit(const struct run_case *c, uint32_t unit,
                          struct case_dtypes *out)
 {

@@ -31,11 +31,13 @@ enum case_wrap {
     CASE_WRAP_BLOCK = 4, /* by class "Block" or "Linear"; the rest: root */
     CASE_WRAP_HEAD = 5,  /* by hand: the last leaf alone; the rest: root */
     CASE_WRAP_DRAWN = 6, /* the units that were drawn with the model */
-    /* As BLOCK; each unit's trainable parameters are in one of their own */
+    /* As BLOCK, but where a unit also has frozen parameters, its trainable ones
+     * get a unit of their own. */
     CASE_WRAP_APART = 7,
-    /* As BLOCK, but that frozen vectors are in no unit: ignored */
+    /* As BLOCK, but frozen vectors are in no unit: they are ignored. */
     CASE_WRAP_IGNORE = 8,
-    /* As LAYER, or DRAWN; some parameters are in the unit behind */
+    /* As LAYER, or DRAWN, but some parameters are in the unit behind their
+     * module's. */
     CASE_WRAP_SCATTER = 9,
     CASE_N_WRAPS = 10,
 };
@@ -50,27 +52,28 @@ enum case_scenario {
     CASE_DISAGREE = 5, /* rank 0 is given another fold than the others */
     CASE_SUMMON = 6,   /* trains, with unshard_all and reshard_all between */
     CASE_AGAIN = 7,    /* trains, destroys, trains again: the same record */
-    /* Trains half of the steps, saves, destroys; another life loads and
-     * trains the rest. What is saved: shards, everything gathered, flat shards
-     * as they are. */
+    /* Trains half of the steps, saves and destroys; then shards anew, loads and
+     * trains the rest. The three save in the three forms: shards, everything
+     * gathered, flat shards as they are. */
     CASE_RESUME = 8,
     CASE_RESUME_FULL = 9,
     CASE_RESUME_LOCAL = 10,
-    /* The same, but what is loaded was saved by half, or twice, as many ranks
-     * under another strategy and wrap. Under FSDP_FOLD_TREE alone. */
+    /* The same, but the checkpoint was saved by half (GROW) or twice (SHRINK)
+     * as many ranks, under another strategy and wrap. Under FSDP_FOLD_TREE
+     * alone. */
     CASE_GROW = 11,
     CASE_SHRINK = 12,
-    /* Trains; before each step gradients are measured, and clipped (case_clip)
-     */
+    /* Trains; before each step gradients are measured, and clipped
+     * (case_clip). */
     CASE_CLIP = 13,
     /* Trains; parameters are in two groups (case_group_of). */
     CASE_GROUPS = 14,
-    /* Shards, looks at the pieces, and destroys: all that is asked of an
-     * engine that has no more yet. `run --level layout` makes these of the
-     * manifest's cases (case_sharded); the manifest has none. */
+    /* Shards, looks at the pieces, and destroys: for an engine that can do no
+     * more yet. `run --level layout` makes such cases of the manifest's
+     * (case_sharded); the manifest itself has none. */
     CASE_SHARD = 15,
-    /* Plays a script of its own (case_script.h). A step of its record is an
-     * action, with a loss if that is a pass. */
+    /* Plays a script (case_script.h). Each step of its record is one action of
+     * the script, with a loss if that action is a pass. */
     CASE_SCRIPT = 16,
     CASE_N_SCENARIOS = 17,
 };
@@ -82,54 +85,54 @@ enum case_precision {
     CASE_BF16_REDUCE = 2,     /* and the reduction bf16, and its sums */
     CASE_BF16_SUM = 3,        /* but its sums float32 */
     CASE_REDUCE_BF16 = 4,     /* the reduction alone is bf16 */
-    CASE_BF16_ACCUMULATE = 5, /* reduced in float32 what is added up in bf16 */
+    CASE_BF16_ACCUMULATE = 5, /* adds up in bf16, reduces in float32 */
     CASE_FP16 = 6,
     CASE_FP16_REDUCE_F32 = 7,
     CASE_UNITS = 8, /* every third unit float32, every third float16 */
     CASE_DEFAULTS =
-        9, /* units of three kinds; what has a default is not said */
+        9, /* units of three kinds; leaves out dtypes that have a default */
     CASE_REDUCE_BF16_PENDING = 10, /* REDUCE_BF16, and pending sums bf16 too */
     CASE_N_PRECISIONS = 11,
 };
 
-/* What gradients are divided by, and what groups have of their own
- * (case_factors.h). Ids leave the usual ones out. */
+/* What gradients are divided by, and which numbers parameter groups have of
+ * their own (case_factors.h). Ids leave USUAL_FACTORS out. */
 enum case_factors {
     CASE_USUAL_FACTORS = 0,
     CASE_PRE2 = 1, /* predivided by 2, which is exact */
     CASE_PRE3 = 2,
-    CASE_UNIT_FACTORS = 3, /* two of three units have their own */
-    CASE_ONE_GROUP = 4,    /* own betas, eps and momentum */
-    CASE_EMPTY_GROUP = 5,  /* of three groups with their own */
-    CASE_OWN_GROUPS = 6,   /* five of them */
+    CASE_UNIT_FACTORS = 3, /* two of three units have factors of their own */
+    CASE_ONE_GROUP = 4,    /* one group, with its own betas, eps and momentum */
+    CASE_EMPTY_GROUP = 5,  /* three such groups, one of them empty */
+    CASE_OWN_GROUPS = 6,   /* five such groups */
     CASE_N_FACTORS = 7,
 };
 
-/* What units have on the host. Ids leave out nothing. */
+/* What units keep on the host. Ids leave NOT_OFFLOADED out. */
 enum case_offload {
     CASE_NOT_OFFLOADED = 0,
     CASE_OFFLOAD_ALL = 1,
     CASE_OFFLOAD_OPTIMIZER = 2,
     CASE_OFFLOAD_PARAMS = 3,
-    CASE_OFFLOAD_LESS = 4, /* all, but for what three of four units say */
-    CASE_OFFLOAD_SOME = 5, /* nothing, but for what three of four units say */
+    CASE_OFFLOAD_LESS = 4, /* all, but three of four units say otherwise */
+    CASE_OFFLOAD_SOME = 5, /* nothing, but three of four units say otherwise */
     CASE_N_OFFLOADS = 6,
 };
 
 enum {
     CASE_MAX_MICROBATCHES = 4,
     CASE_MAX_RANKS = 512,
-    /* A world of more has the cases of large_worlds.txt alone. */
+    /* A larger world has the cases of large_worlds.txt alone. */
     CASE_USUAL_RANKS = 64,
     CASE_MAX_STEPS = 100000,
     CASE_SCRIPT_NAME_BYTES = 28,
-    CASE_MAX_AHEAD = 64, /* of the three options that let an engine run ahead */
-    /* What an id does not mention. */
+    CASE_MAX_AHEAD = 64, /* the most of each option of running ahead */
+    /* The values of fields that an id does not mention. */
     CASE_DEFAULT_SEED = 1,
     CASE_DEFAULT_STEPS = 4,
     CASE_DEFAULT_RECORDED_STEPS = 2,
-    /* Of a microbatch under FSDP_FOLD_TREE: 8 in the worlds that divide them,
-     * and otherwise 64 (case_grains). */
+    /* The grains of a microbatch under FSDP_FOLD_TREE: 8 in worlds whose size
+     * divides 8, and otherwise 64 (case_grains). */
     CASE_GRAINS = 8,
     CASE_MANY_GRAINS = 64,
 };
@@ -161,19 +164,21 @@ struct run_case {
     uint32_t offload;   /* enum case_offload */
     uint32_t steps;
     uint32_t recorded_steps; /* tensors are recorded for steps [0, this) */
-    /* SCRIPT: which; else empty. It stands in ids in the scenario's place. */
+    /* The name of the script if the scenario is SCRIPT, else empty. In ids it
+     * stands in the scenario's place. */
     char script[CASE_SCRIPT_NAME_BYTES];
 };
 
-/* "mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd", then what is not
- * the default: "k8r2" are 8 ranks in 2 replicas, "ns" are two microbatches of
- * which the second is reduced. Lower case letters, digits, dots, hyphens. */
+/* "mlp.seed.natural.full-shard.k4.flat.layer.rank.s.sgd", then each field that
+ * is not at its default: "k8r2" are 8 ranks in 2 replicas, "ns" are two
+ * microbatches of which the second is reduced. An id has lower case letters,
+ * digits, dots and hyphens. */
 enum {
     CASE_ID_BYTES = 240
 };
 void case_id(const struct run_case *c, char id[CASE_ID_BYTES]);
 
-/* The case that an id is of; false: of none. */
+/* The case that has this id; false if no case has it. */
 bool case_of_id(const char *id, struct run_case *out);
 
 /* Names of enum values, as in ids; NULL out of range. */
@@ -205,39 +210,43 @@ void case_float_text(float x, char text[CASE_FLOAT_BYTES]);
 /* The learning rate of a case that asks for no other. */
 float case_default_lr(const struct run_case *c);
 
-/* Whether the scenario trains: the others are about answers alone, or about
- * what shard leaves. */
+/* Whether the scenario trains: the others are about the engine's answers alone,
+ * or about the pieces that shard makes. */
 bool case_trains(const struct run_case *c);
 
-/* The case in which c's model is sharded as in c, and no more; many cases
- * have the same. */
+/* The case (scenario SHARD) that shards c's model as c does and does nothing
+ * else. Many cases have the same one. */
 void case_sharded(const struct run_case *c, struct run_case *out);
-/* Whether it plays a script of its own. */
+/* Whether the case plays a script. */
 bool case_is_script(const struct run_case *c);
 /* Whether its model is a random graph. */
 #define CASE_GRAPH "graph"
 bool case_is_graph(const struct run_case *c);
-/* Some parameters are in another unit than their module; or in none. */
+/* Whether some parameters are in another unit than their module, or in none;
+ * and whether some are in none. */
 bool case_has_own_units(const struct run_case *c);
 bool case_ignores(const struct run_case *c);
-/* Whether a microbatch of a step is not reduced. */
+/* Whether some microbatch of a step is not reduced. */
 bool case_leaves_unreduced(const struct run_case *c);
-/* How many losses a step of its record has: its microbatches; or, of a script,
- * one. */
+/* How many losses each step of the case's record has: one for each microbatch,
+ * and a single one if the case plays a script. */
 uint32_t case_losses_a_step(const struct run_case *c);
 
-/* Whether the case is played again for the sake of what its processes hold,
- * where ranks are isolated: a model that is large enough, in each strategy, and
- * a run that is long enough. */
+/* Whether the case is run once more, with isolated ranks, to weigh the memory
+ * of their processes. These are cases with a model that is large enough, in
+ * each strategy, and a run that is long enough. */
 bool case_is_weighed(const struct run_case *c);
 
-/* Whether the scenario saves and loads; it does so after half of the steps. */
+/* Whether the scenario saves and loads, which it does after half of the
+ * steps. */
 bool case_resumes(const struct run_case *c);
-/* GROW, SHRINK: the case of those who save. False: the case's own ranks. */
+/* GROW, SHRINK: the case of the ranks that save. False: in this scenario the
+ * case's own ranks save. */
 bool case_saver(const struct run_case *c, struct run_case *out);
 
-/* GROUPS, and groups with numbers of their own (case_factors.h): of a
- * parameter; and the numbers of each. Otherwise there is one. */
+/* How many parameter groups the case has, which group a parameter is in, and
+ * the numbers of each group. There is more than one group only in GROUPS, or
+ * where groups have numbers of their own (case_factors.h). */
 enum {
     CASE_MAX_GROUPS = 5
 };
@@ -248,14 +257,16 @@ float case_group_decay(const struct run_case *c, uint32_t group);
 
 /* CLIP: the norm by which a step's gradients are clipped. */
 void case_clip(const struct run_case *c, uint32_t step, struct fsdp_clip *out);
-/* The norms that are asked for before: of p = 1, 2 and infinity. */
+/* The norms that are asked for before the clipping: of p = 1, 2 and
+ * infinity. */
 enum {
     CASE_N_NORMS = 3,
     CASE_MOST_CLIPPED = 128 /* recorded steps: each has four answers */
 };
 extern const float case_norm_p[CASE_N_NORMS];
-/* The record's name for one of these, or (n = CASE_N_NORMS) for what the call
- * that clips says. Its status there is the bits of the norm. */
+/* The name under which the record keeps one of these norms, or (n =
+ * CASE_N_NORMS) the norm that the call that clips returns. The status of that
+ * record is the bits of the norm. */
 enum {
     CASE_NORM_BYTES = 32
 };
@@ -266,24 +277,24 @@ void case_norm_name(uint32_t n, uint32_t step, char name[CASE_NORM_BYTES]);
  * for case_model_make. */
 const char *case_check(const struct run_case *c);
 
-/* Under FSDP_FOLD_TREE the grains of a world; 0: there is no such world. Under
- * another fold 0. */
+/* The grains of a microbatch in a world of so many ranks under FSDP_FOLD_TREE;
+ * 0: that fold does not allow such a world. Under another fold 0. */
 uint32_t case_grains(uint32_t fold, uint32_t ranks);
 
 /* Shard degree S = K / R. */
 uint32_t case_shard_degree(const struct run_case *c);
 
-/* Whether parameters of its model are tied. */
+/* Whether some parameters of the case's model are tied. */
 bool case_is_tied(const struct run_case *c);
-/* What has no backward may be recomputed, in a window of its own: then what is
- * reduced and stepped depends on what is recomputed. */
+/* Whether the case may recompute a module that has no backward, in a window of
+ * its own. Then what is reduced and stepped depends on what is recomputed. */
 bool case_recomputes_alone(const struct run_case *c);
 
 /* Whether its model has buffers. */
 bool case_has_buffers(const struct run_case *c);
 
-/* What a unit says of its offload (model.h); 0: nothing, as all say where units
- * do not differ. */
+/* What a unit says of its own offload (model.h); 0: nothing, as every unit of a
+ * case in which units do not differ. */
 uint32_t case_offload_of_unit(const struct run_case *c, uint32_t unit);
 
 /* The options that an engine is given for c. (The extents of its mesh are
@@ -291,7 +302,7 @@ uint32_t case_offload_of_unit(const struct run_case *c, uint32_t unit);
 void case_options(const struct run_case *c, struct fsdp_options *out);
 
 /* The key of the unsharded run that c must equal: two cases with the same key
- * share one baseline. A file name. */
+ * share one baseline. The key is a file name. */
 void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES]);
 
 /* A list of cases; manifest_release frees it. Zeroed, it is empty. */
@@ -300,7 +311,7 @@ struct case_list {
     uint32_t n;
 };
 bool case_list_has(const struct case_list *list, const struct run_case *c);
-/* A case that the list has already is not added again. NOMEM. */
+/* Adds a case, unless the list has it already. NOMEM. */
 int case_list_add(struct case_list *list, const struct run_case *c);
 /* The cases of a text that has an id a line, among empty lines and comments,
  * which begin with #. INTERNAL: a line is no id, or is there twice; NOMEM. The
@@ -314,20 +325,20 @@ int case_list_read(const char *name, const char *text, struct case_list *out,
  * together does (case_pairs_test.c). Fails as case_list_read does.
  */
 int manifest_make(struct case_list *out, struct fsdp_error *error);
-/* Adds the cases of a world size to a list that has none of it, as the
- * manifest has none of 5 ranks, or a single one, as of 16; else adds nothing.
- * `ranks` is from 1 to CASE_MAX_RANKS; beyond CASE_USUAL_RANKS it has a dozen
- * cases, which are not in every pair of values. */
+/* Adds the cases of a world size to a list that has no case of that size, as
+ * the manifest has none of 5 ranks, or a single one, as of 16; else adds
+ * nothing. `ranks` is from 1 to CASE_MAX_RANKS. A world beyond CASE_USUAL_RANKS
+ * has a dozen cases, which do not cover every pair of values. */
 int manifest_add_world(uint32_t ranks, struct case_list *list,
                        struct fsdp_error *error);
 /* The cases of the golden data (golden.txt). */
 int manifest_golden(struct case_list *out, struct fsdp_error *error);
 void manifest_release(struct case_list *list);
-/* The unsharded runs that these cases are compared with, each once; released
- * by manifest_release. NOMEM. */
+/* The unsharded runs that these cases are compared with, each once;
+ * manifest_release frees the list. NOMEM. */
 int case_baselines(const struct case_list *cases, struct case_list *out);
-/* Of the ids, one a line, LF; then of each script of the suite a line with its
- * name, and its text. */
+/* The hash of all ids, one a line, ended by LF, followed by each script of the
+ * suite: a line with its name, then its text. */
 extern const char manifest_sha256[];
 extern const uint32_t manifest_count;
 

@@ -36,11 +36,11 @@ static const struct model_value {
 static const uint32_t scenarios[] = {CASE_TRAIN,  CASE_EVAL,   CASE_CANCEL,
                                      CASE_MISUSE, CASE_SUMMON, CASE_AGAIN};
 
-/* A letter a microbatch, s: its gradients are reduced. */
+/* One letter for each microbatch; s: its gradients are reduced. */
 static const char *const syncs[] = {"s", "ns", "ss", "nns", "sns"};
 
-/* Forward, backward, in flight: each is 0, 1 and 2 in one of them. The first
- * is the strict profile. */
+/* Prefetch forward, prefetch backward, reduces in flight: over the rows each
+ * takes 0, 1 and 2. The first row is the strict profile. */
 static const uint32_t aheads[][3] = {
     {0, 0, 0}, {0, 1, 1}, {1, 0, 2}, {2, 2, 0}, {1, 2, 1}};
 
@@ -49,7 +49,7 @@ static bool is_hybrid(uint32_t strategy)
     return strategy == CASE_HYBRID_SHARD || strategy == CASE_HYBRID_SHARD_ZERO2;
 }
 
-/* What a case has on an axis, as ids say it. */
+/* The value that case c has on an axis, spelled as in ids. */
 static void word_of(const struct run_case *c, uint32_t axis,
                     char word[AXIS_WORD_BYTES])
 {
@@ -159,8 +159,9 @@ static void axes_start(struct case_axes *axes)
 
 void axes_of_manifest(struct case_axes *out)
 {
-    /* One, powers of two and others, and more ranks than some units have
-     * elements. Six ranks are the least that make two unequal extents. */
+    /* World sizes: one rank, powers of two and other numbers, and more ranks
+     * than some units have elements. Six ranks are the fewest that make a mesh
+     * with two different extents. */
     static const uint32_t flat[] = {1, 2, 3, 4, 7, 8};
     static const uint32_t mesh[] = {4, 6, 8};
 
@@ -332,7 +333,7 @@ bool axes_pick(const struct case_axes *axes, const struct run_case *c,
 
     if (c->precision != CASE_F32 || c->factors != CASE_USUAL_FACTORS ||
         c->offload != CASE_NOT_OFFLOADED) {
-        return false; /* crossed by hand: it is no axis of pairs */
+        return false; /* cases.txt crosses these by hand: they are no axes */
     }
     for (uint32_t a = 0; a < N_AXES; a++) {
         word_of(c, a, word);
@@ -386,13 +387,15 @@ void axes_id(const struct case_axes *axes, const uint32_t pick[N_AXES],
     if (pick[AXIS_KEEP_ROOT] == 1) {
         snprintf(id + n, CASE_ID_BYTES - n, ".keep-root");
     }
-    /* A quotient by 3 is not exact, one by 4 is. */
+    /* Exact data need a divisor that is a power of two: by 3 quotients round,
+     * by 4 they do not. */
     add_number(id, "div", exact && divisor != ranks ? divisor : 0);
     add_number(id, "pf", ahead[0]);
     add_number(id, "pb", ahead[1]);
     add_number(id, "rif", ahead[2]);
-    /* After one update the weights of mlp are no small integers. */
+    /* Only one step: after an update the weights of mlp are no small
+     * integers. */
     add_number(id, "steps", exact && strcmp(model->workload, "mlp") == 0);
-    /* A large model has a million numbers a step. */
+    /* Only one recorded step: a large model has a million numbers in each. */
     add_number(id, "rec", model->is_large ? 1 : 0);
 }

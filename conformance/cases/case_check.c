@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * case_check.c - when a case is well formed. Cases come from files and command
- * lines too; what passes here can be run, or at least be refused by name.
+ * lines too; a case that passes here can be run, or an engine can at least
+ * refuse it by name.
  */
 #include "cases/case_factors.h"
 #include "cases/case_script.h"
@@ -11,7 +12,8 @@
 
 #define N_OF(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
-/* A word of an id: 1 to 15 characters, ended within its array. */
+/* Whether this can be a word of an id: 1 to 15 characters, and the array ends
+ * it. */
 static bool is_word(const char word[16])
 {
     size_t n = 0;
@@ -94,8 +96,9 @@ static const char *check_microbatches(const struct run_case *c)
                : "the last microbatch of a step is reduced";
 }
 
-/* Whether what the first and the second of three microbatches leave is reduced
- * before the third takes it away (exact16.h). */
+/* Whether the sums that the first two of three microbatches leave are reduced
+ * before the third takes its part away, which data exact16 do not allow
+ * (exact16.h). */
 static bool sums_meet(const struct run_case *c)
 {
     return c->microbatches > 2 && c->sync[0] == 0 && c->sync[1] != 0;
@@ -138,7 +141,8 @@ static const char *check_numbers(const struct run_case *c)
     return NULL;
 }
 
-/* Numbers that may be, but not with the scenario or the data of this case. */
+/* Values that are in range, but do not go with the scenario or the data of this
+ * case. */
 static const char *check_rounding(const struct run_case *c)
 {
     if (c->scenario == CASE_CLIP && c->recorded_steps > CASE_MOST_CLIPPED) {
@@ -192,7 +196,7 @@ static const char *check_factors(const struct run_case *c)
     return NULL;
 }
 
-/* Ended within its array, or nothing is looked for. */
+/* Scripts are looked up only by a name that ends within its array. */
 static const char *check_script(const struct run_case *c)
 {
     const struct case_script *s = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_claims.c - every capability that can be claimed, and from a case to
- * those that it needs. The strings are those of engine.h and are written out
+ * case_claims.c - the table of all capabilities that can be claimed, and which
+ * of them a case needs. The strings are those of engine.h and are written out
  * here: they are a contract with engines, while the names in ids are the
  * suite's own. The lint claims_tables compares it with engine.h and the docs.
  */
@@ -13,14 +13,15 @@
 
 #include <string.h>
 
-/* A model that is only sharded is not folded, and not stepped. */
+/* A field such as the fold or the optimizer asks for nothing where the model is
+ * only sharded. */
 static bool trains_with(const struct run_case *c, uint32_t field,
                         uint32_t value)
 {
     return c->scenario != CASE_SHARD && field == value;
 }
 
-/* Of who loads and of who has saved. */
+/* Whether the ranks that load, or those that saved, have this layout. */
 static bool has_layout(const struct run_case *c, uint32_t layout)
 {
     struct run_case saver;
@@ -146,7 +147,7 @@ static bool sums_wide(const struct run_case *c, uint32_t value)
     return case_sums_wide(c);
 }
 
-/* NULL: the case plays no script of its own. */
+/* The text of the case's script; NULL: it plays none. */
 static const char *text_of(const struct run_case *c)
 {
     const struct case_script *s = case_script_of(c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_claims.h - every capability that can be claimed, in one table; and
- * which of them an engine must claim before a case is asked of it at all.
+ * case_claims.h - the table of all capabilities that an engine can claim, and
+ * which of them it must claim before a case is asked of it at all.
  */
 #ifndef FSDP_CTS_CASE_CLAIMS_H
 #define FSDP_CTS_CASE_CLAIMS_H
@@ -9,42 +9,45 @@
 #include "cases/case.h"
 
 enum {
-    CASE_MAX_CLAIMS = 32, /* more than a script that does everything needs */
+    CASE_MAX_CLAIMS = 32, /* more than a script needs that does everything */
     CLAIM_MOST_WORDS = 10
 };
 
 enum claim_group {
-    CLAIM_CORE = 0,    /* without it, or what may stand in for it, an engine
-                          is no FSDP engine */
-    CLAIM_ENGINE = 1,  /* the others of engine.h */
-    CLAIM_ADAPTER = 2, /* of docs/adapters.md: of an adapter alone */
+    CLAIM_CORE = 0,    /* an engine without it, or what may stand in for it, is
+                        * no FSDP engine */
+    CLAIM_ENGINE = 1,  /* the other claims of engine.h */
+    CLAIM_ADAPTER = 2, /* claims of docs/adapters.md, which an adapter alone
+                        * makes */
 };
 
 struct claim {
     const char *name;
     uint32_t group;
-    const char *text; /* for the tables of the docs: of an adapter's claim what
-                         it says; of the others what is not tested without */
-    bool begins;      /* a claim begins with `name`; what follows is open */
-    /* Whether a case as a whole needs it, whatever it does; NULL: none does.
-     * `value` tells rows with the same function apart. */
+    const char *text; /* for the tables of the docs: what an adapter's claim
+                       * says, or what is not tested without a claim of the
+                       * other groups */
+    bool begins;      /* `name` is only how the claim begins; anything may
+                       * follow */
+    /* Whether a case as a whole needs the claim, whatever its script does;
+     * NULL: no case does. `value` tells rows with the same function apart. */
     bool (*asked_by)(const struct run_case *c, uint32_t value);
     uint32_t value;
-    /* Or the script that a case plays does, or makes a call of it that must be
-     * refused: one of these is in its text. */
+    /* A case also needs the claim if the text of its script has one of these
+     * words, be it an action or a call that must be refused. */
     const char *says[CLAIM_MOST_WORDS];
 };
 
 extern const struct claim known_claims[]; /* ended by a name of NULL */
 
 /* The claims that case c as a whole needs, static strings, in the table's
- * order; returns how many. With a strategy, layout, fold or optimizer out of
- * range "unknown" is one, which nobody claims. */
+ * order; returns how many. If the strategy, layout, fold or optimizer is out of
+ * range, "unknown" is among them, which no engine claims. */
 uint32_t case_claims(const struct run_case *c,
                      const char *list[CASE_MAX_CLAIMS]);
 
-/* Whether there is such a claim at all. One that is misspelt is tested
- * nowhere, and its engine would never learn of it. */
+/* Whether there is such a claim at all. Nothing is tested because of a misspelt
+ * claim, and without this the engine's author would never learn of it. */
 bool claim_is_known(const char *claim);
 
 #endif

@@ -11,11 +11,11 @@
 #include <string.h>
 
 enum {
-    CASE_STREAM = 0x11000000, /* of random numbers; the graph has another */
-    MORE_STREAM = 0x11000001, /* of what generator 1 did not draw, */
-    UNIT_STREAM = 0x11000002, /* and of what 2 did not */
-    SCRIPT_UNITS = 2,         /* that scripts name, */
-    SCRIPT_PARAMETERS = 3,    /* and parameters, */
+    CASE_STREAM = 0x11000000, /* of random numbers; the graph has its own */
+    MORE_STREAM = 0x11000001, /* for what generator 1 did not draw, */
+    UNIT_STREAM = 0x11000002, /* for what generator 2 did not draw */
+    SCRIPT_UNITS = 2,         /* how many units drawn scripts name, */
+    SCRIPT_PARAMETERS = 3,    /* how many parameters, */
     SCRIPT_MICROBATCHES = 3,
 };
 
@@ -92,7 +92,7 @@ static void at_most(uint32_t *x, uint32_t most)
     *x = *x < most ? *x : most;
 }
 
-/* Options of running ahead reach no further than there are units. */
+/* Limits the options of running ahead to the number of units. */
 static void fit_units(struct run_case *c)
 {
     const uint32_t n = units_of(c);
@@ -137,8 +137,8 @@ static void draw_first(uint64_t seed, struct run_case *out)
 
 /* ---- What came later: ties, frozen, recomputed, single units ------------- */
 
-/* Whether the scripts that are drawn name what it has. What is ignored they
- * cannot freeze. */
+/* Whether c has all units, parameters and microbatches that drawn scripts name.
+ * Ignored parameters do not count, as scripts cannot freeze them. */
 static bool has_what_scripts_name(const struct run_case *c)
 {
     struct graph g;
@@ -176,7 +176,7 @@ static void draw_script(struct chance *d, struct run_case *c)
     }
 }
 
-/* Adds to what a size has, or takes from it. */
+/* Sets or clears a bit of the graph's size. */
 static void size_with(struct run_case *c, uint64_t bit, bool has)
 {
     uint64_t bits;
@@ -188,7 +188,8 @@ static void size_with(struct run_case *c, uint64_t bit, bool has)
     }
 }
 
-/* So that something is trained, whatever is frozen. */
+/* Takes all ties away if the head is tied, so that something is trained,
+ * whatever is frozen. */
 static void untie_head(struct run_case *c)
 {
     struct graph g;
@@ -221,7 +222,8 @@ static void draw_more(uint64_t seed, struct run_case *out)
     }
 }
 
-/* Where a script plays, it goes on naming what there is. */
+/* Generator 3 draws units of parameters. If c plays a script, nothing is
+ * changed unless all that scripts name is still there. */
 static void draw_units(uint64_t seed, struct run_case *out)
 {
     struct chance d = {.seed = seed, .stream = UNIT_STREAM};
@@ -281,7 +283,7 @@ static bool one_microbatch_less(struct run_case *c)
     if (c->microbatches < 2) {
         return false;
     }
-    /* The first one goes; the last is reduced, as it must be. */
+    /* Drops the first microbatch; the last is still reduced, as it must be. */
     memmove(c->sync, c->sync + 1,
             (CASE_MAX_MICROBATCHES - 1) * sizeof(*c->sync));
     c->sync[--c->microbatches] = 0;
@@ -378,12 +380,13 @@ static bool simplify(struct run_case *c, uint32_t i)
     case 16:
         return set(&c->wrap, CASE_WRAP_DRAWN);
     default:
-        /* Together: each alone says little. */
+        /* Both are simplified together: each alone says little. */
         return plain_number(&c->weight_decay) | plain_number(&c->divide_factor);
     }
 }
 
-/* The i-th bit that is set, and does anything; false: there are fewer. */
+/* Clears the i-th bit of the size that is set and drops anything; false: there
+ * are fewer. */
 static bool drop_bit(struct run_case *c, uint32_t i)
 {
     const uint64_t more = (uint64_t)1 << GRAPH_TIES | (uint64_t)1
@@ -403,7 +406,8 @@ static bool drop_bit(struct run_case *c, uint32_t i)
     return false;
 }
 
-/* Half of what is kept, then a quarter, an eighth. */
+/* Drops a part of what the size keeps: callers try halves, then quarters, then
+ * eighths. */
 static bool drop_many(struct run_case *c, uint32_t part, uint32_t of)
 {
     uint64_t bits;

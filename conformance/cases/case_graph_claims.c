@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_graph_claims.c - looks at the windows of a graph's units for what a
- * module that is called once in a pass cannot have, and names the claim that
- * such a window needs.
+ * case_graph_claims.c - looks for windows of a graph's units that a module
+ * which is called once in a pass cannot have, and names the claim that such a
+ * window needs.
  */
 #include "cases/case_graph_claims.h"
 
@@ -15,7 +15,7 @@ struct events {
     uint32_t at[2 * GRAPH_MODULES];
 };
 
-/* Points [first, end) are a phase. */
+/* The events of one phase, which is the points [first, end). */
 static struct events events_of(const struct graph *g, const uint32_t *module,
                                uint32_t first, uint32_t end)
 {
@@ -46,7 +46,7 @@ static struct events events_of(const struct graph *g, const uint32_t *module,
     return e;
 }
 
-/* Whether one of them opens within another and closes behind it. */
+/* Whether one window opens within another and closes behind it. */
 static bool crosses(const struct events *e)
 {
     uint32_t open[GRAPH_MODULES] = {0};
@@ -105,7 +105,7 @@ static bool has_scalar(const struct graph *g)
     return false;
 }
 
-/* Gradients that a pass gives under this name. */
+/* How many gradients a pass gives under this module's name of a parameter. */
 static uint32_t uses_of(const struct graph *g, uint32_t module)
 {
     uint32_t n = 0;
@@ -117,8 +117,8 @@ static uint32_t uses_of(const struct graph *g, uint32_t module)
     return n;
 }
 
-/* A parameter that is tied has more than two gradients in a pass: how they add
- * up depends on the order in which a module gives its own. */
+/* Whether a tied parameter has more than two gradients in a pass: then their
+ * sum depends on the order in which modules give them. */
 static bool has_many_uses(const struct graph *g)
 {
     uint32_t uses[GRAPH_PARAMETERS] = {0};
@@ -157,7 +157,7 @@ uint32_t case_graph_claims(const struct run_case *c,
     eval = forward_of(&g, FSDP_SEQUENCE_EVAL, &backward);
     forward = forward_of(&g, FSDP_SEQUENCE_TRAIN, &backward);
     if ((features & (GRAPH_OWN_UNIT | GRAPH_IGNORED)) != 0) {
-        list[n++] = "graph-own-units"; /* whose windows are more than these */
+        list[n++] = "graph-own-units"; /* more general than these */
     } else if (crosses(&forward) || crosses(&eval)) {
         list[n++] = "graph-crossing";
     } else if (!is_mirrored(&forward, &backward)) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_graph_claims_test.c - what a random graph asks of an adapter: each claim
- * of some, none of others; and of parts of a graph what can be counted by hand.
+ * case_graph_claims_test.c - which claims random graphs need: each claim is
+ * needed by some graphs and not by others; and for some parts of graphs the
+ * claims are known by hand.
  */
 #include "cases/case_graph.h"
 #include "cases/case_graph_claims.h"
@@ -23,7 +24,7 @@ static bool wants(const struct run_case *c, const char *claim)
     return false;
 }
 
-/* Of a thousand seeds so many ask for it at least, and so many at most. */
+/* How many of a thousand seeds need a claim, at least and at most. */
 UNIT_TEST(each_is_asked_of_some)
 {
     static const struct {
@@ -50,7 +51,8 @@ UNIT_TEST(each_is_asked_of_some)
     }
 }
 
-/* Nothing is asked of a case without a graph, or of the head alone. */
+/* A case without a graph needs no claim, nor does a graph that is the head
+ * alone. */
 UNIT_TEST(of_little_nothing_is_asked)
 {
     const char *list[CASE_GRAPH_CLAIMS];
@@ -77,7 +79,8 @@ UNIT_TEST(of_little_nothing_is_asked)
     assert_false(case_graph_has_root_unit(&c));
 }
 
-/* All modules in one unit, and the root's: no two windows, nothing crosses. */
+/* All modules are in one unit, the root's: there are no two windows that could
+ * cross. */
 UNIT_TEST(one_window_crosses_none)
 {
     struct run_case c;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * case_graph_test.c - what seeds draw: well-formed cases, models that the kit
- * accepts, the same each time; everything that a graph can have occurs often
- * enough; and what is smaller than a case can be run as well.
+ * accepts, the same each time; every feature of graphs occurs often enough; and
+ * the cases that are smaller than a case can be run as well.
  */
 #include "cases/case_graph.h"
 #include "cases/case_model.h"
@@ -37,11 +37,11 @@ static void check_units(const struct fsdp_model *model,
     for (uint32_t m = 0; m < model->n_modules; m++) {
         const uint32_t u = units->unit_of_module[m];
 
-        /* They count from 0 by their first module. */
+        /* Units are numbered from 0 by their first module. */
         assert_true(u == FSDP_NO_UNIT || u <= next);
         next += u == next;
     }
-    /* Then by their first parameter. */
+    /* Units of no module follow, by their first parameter. */
     for (uint32_t p = 0; p < model->n_parameters; p++) {
         const uint32_t u = fsdp_unit_of(model, units, p);
 
@@ -51,7 +51,7 @@ static void check_units(const struct fsdp_model *model,
                          fsdp_unit_of(model, units, fsdp_original(model, p)));
     }
     assert_true(next == units->n_units || scattered);
-    /* So that something is trained. */
+    /* The head's parameter is in a unit, so that something is trained. */
     assert_true(fsdp_unit_of(model, units, model->n_parameters - 1) !=
                 FSDP_NO_UNIT);
 }
@@ -103,7 +103,7 @@ UNIT_TEST(cases_are_well_formed)
     }
 }
 
-/* Ids, units, calls and ties of all seeds. */
+/* A hash of the ids, units, calls and ties of all seeds. */
 static uint64_t drawn_by(uint32_t generator)
 {
     uint64_t hash = batch_hash_start;
@@ -134,7 +134,7 @@ static uint64_t drawn_by(uint32_t generator)
     return hash;
 }
 
-/* Golden: a seed that somebody has noted means what it meant. */
+/* Golden: a seed that a user has noted goes on drawing the same case. */
 UNIT_TEST(generators_draw_what_they_drew)
 {
     static const uint64_t golden[] = {0x78b508f8cab05703, 0x3190f741dd5c644f,
@@ -171,7 +171,7 @@ UNIT_TEST(a_seed_draws_the_same_again)
     assert_int_equal(differ, 200);
 }
 
-/* Of a hundred graphs so many have it at least. */
+/* How many of a hundred graphs have a feature, at least. */
 UNIT_TEST(every_feature_occurs)
 {
     uint32_t n[GRAPH_N_FEATURES] = {0};
@@ -270,7 +270,7 @@ UNIT_TEST(what_is_smaller_can_be_run)
     assert_true(lighter > n / 2);
 }
 
-/* Always taking what is smaller ends at the head alone. */
+/* A search that always takes the smaller case ends at the head alone. */
 UNIT_TEST(the_smallest_has_nothing_smaller)
 {
     struct run_case c;
@@ -335,8 +335,8 @@ UNIT_TEST(sizes_have_one_name)
     assert_string_equal(size, "ufffffffffffffe");
 }
 
-/* The manifest's own: each feature, and each of these in a case that every
- * engine claims to run, as none runs ahead. */
+/* Each feature occurs in the manifest's own random cases, and in such a one
+ * that every engine claims to run, as it does not run ahead. */
 UNIT_TEST(the_manifest_has_every_feature)
 {
     struct fsdp_error error = {0};

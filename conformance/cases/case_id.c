@@ -130,7 +130,7 @@ void case_float_text(float x, char text[CASE_FLOAT_BYTES])
 
     for (int digits = 1; digits <= 9; digits++) {
         snprintf(text, CASE_FLOAT_BYTES, "%.*g", digits, (double)x);
-        /* By way of double, as readers of JSON go. */
+        /* Read as a double first, as readers of JSON do. */
         if ((float)strtod(text, NULL) == x) {
             break;
         }
@@ -196,7 +196,7 @@ static bool same_float(float a, float b)
     return x == y;
 }
 
-/* R where the strategy leaves no choice; 0 where it does. */
+/* R where the strategy leaves no choice of it; 0 where it leaves one. */
 static uint32_t usual_replicas(const struct run_case *c)
 {
     switch (c->strategy) {
@@ -250,7 +250,7 @@ static void id_add_what_is_special(struct id *id, const struct run_case *c)
     id_add_unless(id, "pf", c->prefetch_forward, 0);
     id_add_unless(id, "pb", c->prefetch_backward, 0);
     id_add_unless(id, "rif", c->reduces_in_flight, 0);
-    if (!case_is_script(c)) { /* which has as many as actions */
+    if (!case_is_script(c)) { /* the steps of a script are its actions */
         id_add_unless(id, "steps", c->steps, CASE_DEFAULT_STEPS);
         id_add_unless(id, "rec", c->recorded_steps,
                       c->steps < CASE_DEFAULT_RECORDED_STEPS
@@ -289,12 +289,14 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
            c->ranks, c->replicas, named(case_fold_name(c->fold)));
     if (c->fold == FSDP_FOLD_RING || c->wrap == CASE_WRAP_DRAWN ||
         (c->wrap == CASE_WRAP_SCATTER && strcmp(c->workload, "graph") == 0) ||
-        c->wrap == CASE_WRAP_IGNORE || /* it has no pieces of what is ignored */
+        c->wrap == CASE_WRAP_IGNORE || /* ignored parameters have no pieces */
         case_has_units_dtypes(c) || c->factors == CASE_UNIT_FACTORS) {
-        /* An element is folded in an order that begins after its owner, and
-         * who that is depends on the units. And where modules are left out,
-         * it depends on the units which parameters are stepped; or what
-         * dtype they have, or what they are divided by. */
+        /* The baseline depends on the units. Under the ring fold an element is
+         * folded in an order that begins after its owner, which depends on the
+         * units. Where modules are left out, the units decide which parameters
+         * are stepped; and where units have dtypes or factors of their own, the
+         * units decide the dtype of a parameter and what its gradient is
+         * divided by. */
         id_add(&out, ".%s.%s", named(case_layout_name(c->layout)),
                named(case_wrap_name(c->wrap)));
     }
@@ -327,8 +329,8 @@ void case_baseline_key(const struct run_case *c, char key[CASE_ID_BYTES])
     }
 }
 
-/* Keys of what is in the list so far; with thousands of cases they are not
- * made anew for each. */
+/* Whether the key of c is new; then it is added to `keys`, which has those of
+ * the cases so far: with thousands of cases they are not made anew for each. */
 static bool add_key(char (*keys)[CASE_ID_BYTES], uint32_t n,
                     const struct run_case *c)
 {
@@ -357,9 +359,9 @@ int case_baselines(const struct case_list *cases, struct case_list *out)
             plain.scenario = CASE_TRAIN; /* what the key stands for */
         }
         if (!case_recomputes_alone(&plain)) {
-            plain.recompute = WORKLOAD_KEEPS; /* nor does it stand for this, */
+            plain.recompute = WORKLOAD_KEEPS; /* no part of the key, */
         }
-        plain.offload = CASE_NOT_OFFLOADED; /* or for this */
+        plain.offload = CASE_NOT_OFFLOADED; /* nor is this */
         out->c[out->n++] = plain;
     }
     if (!keys) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_id_parse.c - from an id back to its case: for cases that are in no
- * list. What is read must give the id back, so that there is one reading.
+ * case_id_parse.c - from an id back to its case, for cases that are in no list.
+ * The case that is read must have exactly this id, so that no two texts name
+ * one case.
  */
 #include "cases/case_script.h"
 
@@ -61,7 +62,7 @@ static bool read_number(const char *text, uint64_t *out, char **end)
     return errno == 0;
 }
 
-/* "k8" or "k8r2"; without the second, what the strategy says. */
+/* "k8" or "k8r2"; without a number of replicas the strategy says how many. */
 static void read_world(struct reading *r, struct run_case *c)
 {
     char word[CASE_ID_BYTES];
@@ -99,7 +100,7 @@ static void read_sync(struct reading *r, struct run_case *c)
     }
 }
 
-/* "lr0.05": the number has a dot of its own. */
+/* "lr0.05": here the dot belongs to the number, and does not end the word. */
 static bool read_float(struct reading *r, const char *what, float *out)
 {
     const size_t n = strlen(what);

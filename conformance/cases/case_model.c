@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_model.c - from a case to its model and units. Here the wrap policies
- * of cases get the arguments that fit a model: which class, which leaf, how
- * many elements.
+ * case_model.c - from a case to its model and units. Here the wrap policies get
+ * the arguments that fit the model: which class, which leaf, how many elements.
  */
 #include "cases/case_model.h"
 
@@ -69,7 +68,7 @@ static bool has_child(const struct fsdp_model *model, uint32_t module)
     return false;
 }
 
-/* The last leaf that has a parameter, alone. */
+/* The last leaf that has a parameter is a unit by itself. */
 static int wrap_head(const struct fsdp_model *model, struct wrap_units *out)
 {
     const char *name = NULL;
@@ -208,8 +207,8 @@ static int describe(const struct run_case *c, const char *text,
                         workload->name, fsdp_status_text(status));
 }
 
-/* Of units that have dtypes of their own: an array each, 0 where a unit takes
- * the option. */
+/* For units that have dtypes of their own: one array for each dtype, 0 where a
+ * unit takes the option's. */
 static int set_dtypes(const struct run_case *c, struct case_model *m)
 {
     const uint32_t n = m->units.units.n_units;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * case_model.h - from a case to the model that its workload describes and the
- * units that its wrap policy makes of it. The same on every rank, and in the
- * process that judges.
+ * units that its wrap policy makes of it. Every rank and the process that
+ * judges get the same.
  */
 #ifndef FSDP_CTS_CASE_MODEL_H
 #define FSDP_CTS_CASE_MODEL_H
@@ -14,7 +14,7 @@
 struct case_model {
     struct workload_model *model;
     struct wrap_units units;
-    uint32_t *dtypes; /* that units point to, if any has its own */
+    uint32_t *dtypes; /* units point to these, if any unit has its own */
     float *factors;   /* likewise */
     uint32_t *offload;
 };

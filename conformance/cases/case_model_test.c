@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_model_test.c - every case of the manifest has a model and units, and
- * its data, units and shards are what the manifest chose it for.
+ * case_model_test.c - every case of the manifest has a model and units, and the
+ * properties of its data, units and shards for which the manifest has it.
  */
 #include "cases/case_model.h"
 #include "testing/unit_testing.h"
@@ -13,7 +13,7 @@ enum {
     TEXT_BYTES = 1 << 16
 };
 
-/* Something to read: letters whose frequencies differ. */
+/* A text for gpt to learn: letters whose frequencies differ. */
 static char text[TEXT_BYTES + 1];
 static struct case_list list;
 
@@ -97,8 +97,9 @@ UNIT_TEST(every_case_has_a_model_and_units)
         if (c->wrap == CASE_WRAP_WHOLE) {
             assert_int_equal(m.units.units.n_units, 1);
         }
-        /* Where units are drawn the first module may have none; scattered, it
-         * has none: then no unit is to be kept. */
+        /* A kept root has a unit. It need not have one where units are drawn,
+         * and has none where parameters are scattered: there is no unit to keep
+         * then. */
         if (c->keep_root != 0 && c->wrap != CASE_WRAP_DRAWN &&
             c->wrap != CASE_WRAP_SCATTER) {
             assert_true(m.units.unit_of_module[0] != FSDP_NO_UNIT);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * case_pairs_test.c - every pair of values of two axes that can occur together
- * occurs in a case of the manifest, and in one of each world that it lacks.
+ * occurs in a case of the manifest, and in a case of each world size that the
+ * manifest lacks.
  *
- * A pair counts where an engine that does the least meets it: in the flat
- * layout unless it is a pair of a layout, and in the strict profile unless it
- * is one of running ahead. A pair that is missing is named, together with the
- * id of a case that would show it and as many others as possible: cases.txt
- * takes these ids as they are.
+ * A pair counts only in a case that an engine with the fewest capabilities can
+ * run: in the flat layout, unless one of the two values is a layout, and in the
+ * strict profile, unless one of them is about running ahead. A pair that is
+ * missing is named, together with the id of a case that would show it and as
+ * many others as possible: cases.txt takes these ids as they are.
  */
 #include "cases/case_axes_testing.h"
 #include "testing/unit_testing.h"
@@ -22,7 +23,7 @@ struct pairs {
     uint32_t shown[N_AXES][AXIS_MAX_VALUES][N_AXES][AXIS_MAX_VALUES];
 };
 
-/* What is found to be missing; `text` names each pair and proposes a case. */
+/* The pairs that are missing; `text` names each of them and proposes a case. */
 struct missing {
     uint32_t n;
     struct case_list proposed;
@@ -104,9 +105,9 @@ static uint32_t best_value(struct pairs *p, const uint32_t picked[N_AXES],
     return best;
 }
 
-/* Gives every open axis from a on a value; false, and the axes open again, if
- * no values fit: then nothing has what was picked. Goes as deep as there are
- * axes. NOLINTNEXTLINE(misc-no-recursion) */
+/* Gives every open axis from a on a value. False, and the axes are open again,
+ * if no values fit: then no case has the values that were picked. Recurses once
+ * for each axis. NOLINTNEXTLINE(misc-no-recursion) */
 static bool complete(struct pairs *p, uint32_t pick[N_AXES], uint32_t a)
 {
     bool tried[AXIS_MAX_VALUES] = {false};
@@ -159,8 +160,8 @@ static void report_pair(const struct pairs *p, uint32_t a, uint32_t b,
     assert_int_equal(case_list_add(&out->proposed, &c), FSDP_OK);
 }
 
-/* Pairs that can occur and do not. With `propose` each is reported, unless the
- * case that is proposed for one before it has it. */
+/* Finds the pairs that can occur and do not. With `propose` each is reported,
+ * unless a case that was proposed for an earlier pair shows it too. */
 static void find_missing_of(struct pairs *p, uint32_t a, uint32_t b,
                             bool propose, struct missing *out)
 {
@@ -230,7 +231,7 @@ UNIT_TEST(every_possible_pair_occurs)
     free(p);
 }
 
-/* Whether case c alone has some pair. */
+/* Whether some pair occurs in case c and in no other. */
 static bool is_needed(struct pairs *p, const struct run_case *c)
 {
     uint32_t pick[N_AXES];
@@ -248,8 +249,8 @@ static bool is_needed(struct pairs *p, const struct run_case *c)
     return false;
 }
 
-/* The proof can fail: many cases are there for some pair, and a third of the
- * manifest lacks many. */
+/* The proof can fail: many cases are the only ones with some pair, and a third
+ * of the manifest lacks many pairs. */
 UNIT_TEST(cases_are_needed)
 {
     struct pairs *const p = pairs_new();
@@ -273,8 +274,8 @@ UNIT_TEST(cases_are_needed)
     free(p);
 }
 
-/* Without one case the pairs that it alone has are named, and the cases that
- * are proposed make the list whole again. */
+/* If a case is taken out, the pairs that it alone has are named, and the cases
+ * that are proposed complete the list again. */
 UNIT_TEST(a_missing_pair_is_named)
 {
     struct pairs *const p = pairs_new();
@@ -309,7 +310,7 @@ UNIT_TEST(a_missing_pair_is_named)
     free(p);
 }
 
-/* Every size of a world that cases.txt lacks, but for large ones. */
+/* Every world size that cases.txt lacks, but for large ones. */
 UNIT_TEST(other_worlds_have_every_pair)
 {
     struct pairs *const p = pairs_new();

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * case_private.h - what an engine may hold beside what the oracle says, where
- * the memory of whole processes is weighed.
+ * case_private.h - how much memory a process may hold beyond what the oracle
+ * says, where the memory of whole processes is weighed.
  */
 #ifndef FSDP_CTS_CASE_PRIVATE_H
 #define FSDP_CTS_CASE_PRIVATE_H
 
 enum {
-    /* For its own tables, stacks, and pages that are not full. */
+    /* For the engine's own tables, stacks, and pages that are not full. */
     PRIVATE_SLACK = 256 * 1024,
-    /* Where it brings a device: for that one's threads, queues, and what it
-     * packs matrices into, too. */
+    /* The same for an engine that brings its own device: also for that device's
+     * threads, queues, and the memory that it packs matrices into. */
     PRIVATE_SLACK_OF_DEVICE = 5 * 1024 * 1024,
-    /* By as much what rests may grow in the second half of a long run. */
+    /* How much the memory at rest may grow in the second half of a long run. */
     PRIVATE_STEADY = 32 * 1024,
-    PRIVATE_STEADY_OF_DEVICE = 128 * 1024, /* its queues are used by and by */
-    /* Of files that ranks can write to, at rest. */
+    PRIVATE_STEADY_OF_DEVICE = 128 * 1024, /* queues fill by and by */
+    /* For files that ranks can write to, at rest. */
     PRIVATE_FILES = 64 * 1024
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * case_script.h - scripts that cases play, by name: those of the suite
- * (scripts.txt), and those that were given as text, whose names are made of
+ * (scripts.txt), and those that a user gave as text, whose names are made of
  * their hash. Here a script is text; script/script.h reads it.
  */
 #ifndef FSDP_CTS_CASE_SCRIPT_H
@@ -11,21 +11,21 @@
 
 struct case_script {
     char name[CASE_SCRIPT_NAME_BYTES];
-    uint32_t actions; /* that are played: what is repeated counts each time */
-    const char *text; /* of those given canonical; until the program ends */
-    bool given;       /* it is not the suite's */
+    uint32_t actions; /* that are played: a repeated action counts each time */
+    const char *text; /* canonical if given; stays until the program ends */
+    bool given;       /* it was given as text, and is not the suite's */
 };
 
 /* The script of this name, or NULL. May be called from any thread. */
 const struct case_script *case_script_find(const char *name);
-/* The one that c plays, or NULL: it plays none. */
+/* The script that c plays, or NULL: it plays none. */
 const struct case_script *case_script_of(const struct run_case *c);
-/* The suite's own: the i-th, or NULL behind the last one. */
+/* The suite's own scripts: the i-th, or NULL behind the last one. */
 const struct case_script *case_script_listed(uint32_t i);
 
-/* Puts a canonical text among them, unless it is there; *out is what it is
- * found as: "text-" and 12 hexadecimal digits of its hash. NOMEM; INVALID:
- * another text is found as the same. */
+/* Adds a canonical text to the scripts, unless it is there. *out is the script,
+ * whose name is "text-" and 12 hexadecimal digits of its hash. NOMEM; INVALID:
+ * another text has the same name. */
 int case_script_add(const char *text, uint32_t actions,
                     const struct case_script **out);
 

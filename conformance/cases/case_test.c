@@ -162,7 +162,7 @@ UNIT_TEST(names_come_back_as_values)
     assert_string_equal(case_wrap_name(CASE_WRAP_HEAD), "head");
 }
 
-/* Sets the field at `offset` to a value that no case has. */
+/* A fault: the field at `offset` is set to a value that no case has. */
 struct fault {
     size_t offset;
     uint32_t value;
@@ -339,7 +339,7 @@ UNIT_TEST(what_does_not_matter_unsharded_shares_a_key)
     d.prefetch_backward = 1;
     d.reduces_in_flight = 1;
     assert_true(same_key(&c, &d));
-    d.scenario = CASE_EVAL; /* it has losses of its own */
+    d.scenario = CASE_EVAL; /* an evaluation has losses of its own */
     assert_false(same_key(&c, &d));
 }
 
@@ -375,7 +375,8 @@ UNIT_TEST(what_matters_unsharded_has_a_key_of_its_own)
         }
         assert_false(same_key(&c, &d));
     }
-    /* Under the ring an element's owner decides, and the wrap who that is. */
+    /* Under the ring fold the sum depends on an element's owner, which follows
+     * from the wrap. */
     ring.fold = FSDP_FOLD_RING;
     d = ring;
     d.wrap = CASE_WRAP_WHOLE;
@@ -398,7 +399,8 @@ static bool is_claim_of(const struct run_case *c, const char *claim)
     return false;
 }
 
-/* Only microbatches that the case has count, and the claim goes by them. */
+/* Only microbatches that the case has are looked at, and the claim depends on
+ * them alone. */
 UNIT_TEST(a_microbatch_may_stay_unreduced)
 {
     struct run_case c = plain();
@@ -411,7 +413,7 @@ UNIT_TEST(a_microbatch_may_stay_unreduced)
     c.sync[0] = 0;
     assert_true(case_leaves_unreduced(&c));
     assert_true(is_claim_of(&c, "no-sync"));
-    c.microbatches = UINT32_MAX; /* nobody has checked the case */
+    c.microbatches = UINT32_MAX; /* a case that case_check would refuse */
     for (uint32_t b = 0; b < CASE_MAX_MICROBATCHES; b++) {
         c.sync[b] = 1;
     }

@@ -251,7 +251,8 @@ __asm__(".section .rodata\n"
 
 extern const char fsdp_cts_scripts[];
 
-/* Pointers into it are given out: each script stays where it is. */
+/* A list of scripts. Callers keep pointers to them, so that each stays where it
+ * is. */
 struct node {
     struct node *next;
     struct case_script script;
@@ -262,7 +263,7 @@ static struct node *first, **last = &first;
 static uint32_t n_listed;
 static bool listed; /* scripts.txt has been read */
 
-/* The text is copied. */
+/* Appends a script to the list; the text is copied. */
 static struct node *append(const char *name, uint32_t actions, const char *text,
                            size_t n)
 {
@@ -281,7 +282,7 @@ static struct node *append(const char *name, uint32_t actions, const char *text,
     return node;
 }
 
-/* Reads scripts.txt once; what there is no memory for is not there. */
+/* Reads scripts.txt once; a script for which there is no memory is left out. */
 static void list(void)
 {
     const char *at = fsdp_cts_scripts;
@@ -318,7 +319,8 @@ static void list(void)
 
 const struct case_script *case_script_find(const char *name)
 {
-    /* Who judges a case asks for its script again and again. */
+    /* The judge asks for the script of one case again and again, so the latest
+     * answer is kept. */
     static const struct case_script *latest;
     const struct case_script *found;
 

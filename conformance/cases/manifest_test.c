@@ -23,7 +23,8 @@ static void make(struct case_list *list)
     assert_int_equal(error.status, FSDP_OK);
 }
 
-/* What is hashed, to be freed: see case.h. */
+/* The text that manifest_sha256 is the hash of (case.h); the caller frees
+ * it. */
 static char *pinned_text(const struct case_list *list)
 {
     const struct case_script *s;
@@ -108,7 +109,7 @@ UNIT_TEST(cases_are_well_formed_and_differ)
     manifest_release(&list);
 }
 
-/* `--level layout` makes these of them. */
+/* `--level layout` turns each case into one that only shards. */
 UNIT_TEST(each_can_be_sharded_alone)
 {
     struct case_list list;
@@ -131,8 +132,8 @@ UNIT_TEST(each_can_be_sharded_alone)
 }
 
 /* A check of arithmetic needs data whose order matters, an odd world and
- * batches that differ: these are natural data of three ranks, or of three
- * in a dimension. */
+ * batches that differ: natural data on three ranks, or on three along one
+ * dimension. */
 UNIT_TEST(every_strategy_has_natural_data_of_three)
 {
     bool found[CASE_N_STRATEGIES] = {false};
@@ -199,7 +200,8 @@ UNIT_TEST(the_core_is_there)
     manifest_release(&list);
 }
 
-/* Momentum is, where the script of the case says how much. */
+/* Whether the case's optimizer computes exactly: SGD does, and momentum where
+ * the script sets it to 0.5. */
 static bool has_exact_optimizer(const struct run_case *c)
 {
     const struct case_script *s = case_script_of(c);
@@ -209,7 +211,8 @@ static bool has_exact_optimizer(const struct run_case *c)
             strstr(s->text, "\nmomentum 0.5\n"));
 }
 
-/* Exact data are exact only where every factor is a power of two. */
+/* Cases with exact data have only factors that are powers of two, without which
+ * the data would not be exact. */
 static void check_exact(const struct case_list *list, uint32_t at_least)
 {
     uint32_t n = 0;
@@ -237,7 +240,8 @@ static void check_exact(const struct case_list *list, uint32_t at_least)
     assert_true(n > at_least);
 }
 
-/* Of exact16 a third is exact where gradients were rounded to bf16 first. */
+/* Cases with data exact16 have a power of two of ranks, or three: a third of a
+ * gradient is exact where gradients were rounded to bf16 first. */
 static void check_exact16(const struct case_list *list, uint32_t at_least)
 {
     uint32_t n = 0;
@@ -275,7 +279,7 @@ UNIT_TEST(other_worlds_have_cases_too)
 {
     static const uint32_t ranks[] = {5, 16, 36, 64};
     static const uint32_t n_meshes[] = {0, 3, 7, 5};
-    static const uint32_t n_trees[] = {0, 7, 0, 9}; /* whose K divides 64 */
+    static const uint32_t n_trees[] = {0, 7, 0, 9}; /* their K divides 64 */
     struct fsdp_error error = {0};
 
     for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
@@ -296,7 +300,8 @@ UNIT_TEST(other_worlds_have_cases_too)
     }
 }
 
-/* Each strategy in both layouts; of a prime number of ranks no hybrid one. */
+/* A large world has each strategy in both layouts; a prime number of ranks has
+ * no hybrid strategy. */
 UNIT_TEST(large_worlds_have_a_dozen)
 {
     static const uint32_t ranks[] = {67, 128, 300, 512};
@@ -363,7 +368,7 @@ UNIT_TEST(lists_are_read_strictly)
         {GOOD_ID " # behind an id\n", 1, "is no case"},
         {"mlp.odd.natural.full-shard.kK.flat.layer.rank.s.sgd\n", 1,
          "is no case"},
-        {GOOD_ID ".steps4\n", 1, "is no case"}, /* the default has no word */
+        {GOOD_ID ".steps4\n", 1, "is no case"}, /* ids leave a default out */
     };
     struct fsdp_error error;
     struct case_list list;
@@ -390,7 +395,8 @@ UNIT_TEST(lists_are_read_strictly)
     }
 }
 
-/* No line that is longer than any id is taken for its beginning. */
+/* A line that is longer than any id is refused, and its beginning is not taken
+ * for an id. */
 UNIT_TEST(a_long_line_is_no_id)
 {
     char text[2 * CASE_ID_BYTES];

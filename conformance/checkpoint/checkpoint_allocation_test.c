@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_allocation_test.c - a load, or a save, for which there is no
- * memory, in either engine: each of one rank's allocations fails in turn. All
- * ranks are refused, each holds what it held, bit for bit, or has no values
- * still; the next one serves. So it is with values that rank 0 sends. What is
- * assigned asks for no memory at all. And parts of a checkpoint are not loaded
- * strictly.
+ * checkpoint_allocation_test.c - loads and saves without enough memory, in
+ * either engine: each of one rank's allocations fails in turn. All ranks are
+ * refused, and each holds what it held, bit for bit, or still has no values;
+ * the next call succeeds. The same goes for values that rank 0 sends. An assign
+ * asks for no memory at all. And a checkpoint of parts is not loaded strictly.
  *
  * The test is linked with --wrap of malloc and its family.
  */
@@ -22,7 +21,7 @@ enum {
     RANKS = 2
 };
 
-/* What is held before a load. */
+/* What ranks hold before a load. */
 enum held {
     HELD_INITIAL,
     HELD_TRAINED, /* the checkpoint was loaded, and half of it assigned */
@@ -33,7 +32,7 @@ enum held {
     N_HELD
 };
 
-/* What is loaded. */
+/* The checkpoint that is loaded. */
 enum loaded {
     LOADED_ALL,
     LOADED_LOCAL,
@@ -43,23 +42,25 @@ enum loaded {
 
 static struct {
     const struct fsdp_engine *real;
-    struct fsdp_engine lender; /* it, with a device whose alloc may fail */
+    struct fsdp_engine lender; /* the engine, with a device whose alloc may
+                                * fail */
     char directory[64];
     enum held held;
     enum loaded loaded;
     uint32_t what;   /* fails */
     uint32_t victim; /* on this rank */
     uint64_t met;
-    struct fsdp_save save; /* that is tried */
-    bool sends;            /* what fails are values that rank 0 sends */
-    uint64_t served;       /* of saves, though the fault was met */
+    struct fsdp_save save; /* the save that is tried */
+    bool sends;            /* the call that fails sends values of rank 0 */
+    uint64_t served;       /* saves that succeeded though the fault was met */
 } scene;
 
 static _Thread_local const struct fsdp_env *given;
 
 /* ---- What a rank holds --------------------------------------------------- */
 
-/* Values, states and buffers; or that there are no values, and of what. */
+/* A hash of values, states and buffers; without values, a hash of the
+ * refusal. */
 static uint64_t look(struct fsdp_sharded *s)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -107,7 +108,7 @@ static void disarm(void)
     }
 }
 
-/* Every nth parameter: for which no memory is asked. */
+/* Assigns every nth parameter, which must not ask for memory. */
 static int assign(struct fsdp_sharded *s, uint32_t nth)
 {
     arm(1);
@@ -128,7 +129,7 @@ static int load(struct fsdp_sharded *s, const char *directory)
     return scene.real->load_from(s, &how);
 }
 
-/* Whether the rank that was set a fault has met it. It is over then. */
+/* Whether the rank that was set a fault has met it; the fault is over then. */
 static int ask_victim(bool *out)
 {
     bool all[MOST_RANKS];
@@ -143,7 +144,7 @@ static int ask_victim(bool *out)
     return FSDP_OK;
 }
 
-/* That no rank knows it otherwise, who it is that was refused by name. */
+/* Checks that this rank was refused, with a message, and holds what it held. */
 static int check_refused(struct fsdp_sharded *s, int status, uint64_t nth,
                          uint64_t held)
 {
@@ -188,7 +189,7 @@ static int save_and_wait(struct fsdp_sharded *s)
     return scene.real->save_wait(s);
 }
 
-/* That ranks agree, and that what was saved is what is held. */
+/* Checks that ranks agree, and that what was saved is what is held. */
 static int check_saved(struct fsdp_sharded *s, int status, bool met,
                        uint64_t nth, uint64_t held)
 {
@@ -261,7 +262,8 @@ static int shard(const struct fsdp_env *env, const struct fsdp_model *model,
     return scene.real->shard(env, model, units, &o, out);
 }
 
-/* Who is not lenient is told a tensor that was left out. */
+/* A load that is not lenient is refused, and names a tensor that was left
+ * out. */
 static int refuses_parts(struct fsdp_sharded *s)
 {
     const uint64_t held = look(s);
@@ -296,7 +298,8 @@ static int fill_and_load(const struct fsdp_engine *engine,
     return each_fails(s);
 }
 
-/* Behind one that none failed of every rank has what an assign gives. */
+/* After a call in which nothing failed every rank has the values that an assign
+ * would give. */
 static int fill_and_send(const struct fsdp_engine *engine,
                          struct fsdp_sharded *s)
 {
@@ -323,7 +326,7 @@ static void save(const struct fsdp_engine *engine, struct shown *saved)
     testing_write(&from, "track", scene.directory, saved);
 }
 
-/* What is saved is there in the end. */
+/* In the end the saved values are there. */
 static void plays(const struct fsdp_engine *engine, const char *directory,
                   const struct shown *saved)
 {
@@ -371,7 +374,7 @@ static void each_allocation(const struct fsdp_engine *engine)
         scene.what = FAULT_DEVICE;
         scene.held = HELD_TRAINED;
         plays(engine, scene.directory, &saved);
-        assert_int_equal(scene.met, 0); /* it asks for none */
+        assert_int_equal(scene.met, 0); /* an assign asks for none */
         scene.what = FAULT_MEMORY;
         for (scene.held = 0; scene.held < N_HELD; scene.held++) {
             plays(engine, scene.directory, &saved);
@@ -384,7 +387,7 @@ static void each_allocation(const struct fsdp_engine *engine)
     }
 }
 
-/* Complete checkpoints are there, and nothing else. */
+/* The folder has complete checkpoints, and nothing else. */
 static void find_no_partial(const char *directory)
 {
     DIR *d = opendir(directory);

@@ -2,7 +2,7 @@
 /*
  * checkpoint_benchmark.c - how fast ranks save and load their shards, against
  * plain writing with a flush, and plain reading, of as many bytes on the same
- * disk: what dd does. Prints medians; bounds nothing.
+ * disk: what dd does. Prints medians; has no limits to fail by.
  *
  * usage: checkpoint_benchmark FOLDER [MIB [TIMES [RANKS]]]
  * MIB of all ranks together; ranks are threads.
@@ -33,7 +33,7 @@ struct bench {
     uint64_t each; /* elements of a tensor */
     float *data;
     uint32_t ranks;
-    int (*remake)(void *context); /* NULL: what was there is to be kept */
+    int (*remake)(void *context); /* NULL: the old values are to be kept */
     pthread_barrier_t meet;
     unsigned char told[MAX_RANKS][4096];
     bool bad;
@@ -55,7 +55,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Of all threads, as others may be using this machine too. */
+/* Processor time of all threads, as others may be using this machine too. */
 static double processor(void)
 {
     struct timespec t;
@@ -104,7 +104,7 @@ static int take(void *context, uint32_t i, uint64_t at, uint64_t n,
     return FSDP_OK;
 }
 
-/* Pages that are in memory are written, and those of a file forgotten. */
+/* Writes all dirty pages, and lets the system forget those of this file. */
 static void forget(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -224,7 +224,7 @@ static void *load_rank(void *context)
     return NULL;
 }
 
-/* Seconds that all ranks take; less than 0: it failed. */
+/* Seconds that all ranks take; less than 0: one failed. */
 static double on_ranks(struct bench *b, void *(*work)(void *))
 {
     static struct rank rank[MAX_RANKS];
@@ -265,8 +265,8 @@ enum what {
     PLAIN_WRITE,
     SAVE,
     PLAIN_READ,
-    LOAD,      /* into what was just sharded */
-    LOAD_OVER, /* what has been trained, and is kept meanwhile */
+    LOAD,      /* into a model that was just sharded */
+    LOAD_OVER, /* into a trained model, whose values are kept meanwhile */
     WHATS
 };
 
@@ -312,7 +312,8 @@ static int run(struct bench *b, uint32_t times)
     bool good = true;
 
     snprintf(file, sizeof(file), "%.500s/plain", b->folder);
-    for (uint32_t i = 0; i < times; i++) { /* turn about: disks drift */
+    for (uint32_t i = 0; i < times; i++) { /* all in turn, as the speed of disks
+                                            * drifts */
         for (uint32_t k = 0; k < WHATS; k++) {
             double mark;
             if (k >= PLAIN_READ) {

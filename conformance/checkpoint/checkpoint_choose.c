@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_choose.c - which of the checkpoints that are there is read, and
- * which ones are erased.
+ * checkpoint_choose.c - which checkpoint of a directory is read, and which ones
+ * are erased.
  */
 #include "checkpoint_internal.h"
 
@@ -43,7 +43,7 @@ static int read_manifest(int directory, struct checkpoint_manifest *m,
     return status;
 }
 
-/* All files are there, with the sizes that the manifest says. */
+/* Checks that all files are there, with the sizes that the manifest says. */
 static int check_sizes(int directory, const struct checkpoint_manifest *m,
                        char *why)
 {
@@ -141,7 +141,7 @@ static int choose_newest(int parent, const char *directory, int *fd,
                      "%s is the newest complete one", p.final);
             return FSDP_OK;
         }
-        if (used == 0) { /* what is wrong with the newest is what matters */
+        if (used == 0) { /* only the newest one's fault matters */
             status = s;
             (void)checkpoint_refuse(why, s, "%s/%s", p.final, own);
         }
@@ -207,8 +207,8 @@ uint64_t checkpoint_newest(const char *directory)
 
 /* ---- Which ones are erased ---------------------------------------------- */
 
-/* First the name goes, for good, then what is under it: whatever is called a
- * checkpoint is whole. */
+/* First removes the name, for good, then the files: every directory with the
+ * name of a checkpoint is whole. */
 static int unpublish_and_remove(int parent, const struct checkpoint_place *p,
                                 char *why)
 {

@@ -2,7 +2,7 @@
 /*
  * checkpoint_durability_test.c - whatever happens to a save, the checkpoint
  * before it is there: each call of the system failing in turn, a full disk.
- * (Savers that are killed are checkpoint_erase_test.c's.)
+ * (checkpoint_erase_test.c kills savers.)
  *
  * The test is linked with --wrap of the calls that write.
  */
@@ -42,7 +42,8 @@ static void fail_each(uint32_t form, uint64_t elements, int error, bool partly)
         } else {
             assert_true(why.message[0] != '\0');
         }
-        /* Only the flush behind the rename leaves it open which one it is. */
+        /* Only if the flush behind the rename fails may either checkpoint be
+         * the newest. */
         if (load(&r, directory) == good + 1.0f && status != FSDP_OK) {
             good += 1.0f;
         }
@@ -68,7 +69,7 @@ UNIT_TEST(each_call_fails)
     fail_each(FSDP_SAVE_SHARDED, MANY_ELEMENTS, EINVAL, false);
 }
 
-/* A disk of its own, which grows full. */
+/* A separate disk, which grows full. */
 UNIT_TEST(full_disk)
 {
     char directory[] = "/tmp/checkpoint_durability_test.XXXXXX";
@@ -100,7 +101,8 @@ UNIT_TEST(full_disk)
     assert_int_equal(rmdir(directory), 0);
 }
 
-/* The newest whole one, and the reason says what was passed over. */
+/* The newest whole checkpoint is chosen, and the reason names those that were
+ * passed over. */
 UNIT_TEST(incomplete_is_passed_over)
 {
     char directory[] = "/tmp/checkpoint_durability_test.XXXXXX";

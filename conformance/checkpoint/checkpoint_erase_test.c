@@ -2,8 +2,8 @@
 /*
  * checkpoint_erase_test.c - a saver that erases older checkpoints: killed at
  * any moment, each call of the system failing in turn, and while another one
- * loads. A complete one is always found, and whatever has the name of one is
- * whole.
+ * loads. A complete checkpoint is always found, and every directory with the
+ * name of one is whole.
  *
  * usage: checkpoint_erase_test [KILLS]
  *
@@ -20,7 +20,7 @@ enum {
     TIMED = 6 /* one in so many at some time, the others at some call */
 };
 
-enum phase { /* of a saver that keeps one checkpoint, or two */
+enum phase { /* phases of a saver that keeps one checkpoint, or two */
     SAVING,
     ERASING,
     PHASES
@@ -28,7 +28,7 @@ enum phase { /* of a saver that keeps one checkpoint, or two */
 
 static uint32_t kills = KILLS;
 
-/* Saves 1, 2, 3, ..., tells of each that is done, and erases older ones. */
+/* Saves 1, 2, 3, ..., reports each one that is done, and erases older ones. */
 static void save_for_ever(struct rank *r, const char *directory, float from,
                           int tell, volatile enum phase *phase)
 {
@@ -69,7 +69,8 @@ static enum phase kill_saver(struct rank *r, const char *directory,
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        /* Between two calls that write nothing changes on the disk. */
+        /* It is enough to kill at calls that write: between two of them nothing
+         * changes on the disk. */
         fault.kill_at = timed ? 0 : 1 + random % 150;
         save_for_ever(r, directory, *told + 1.0f, ends[1], phase);
     }
@@ -88,7 +89,7 @@ static enum phase kill_saver(struct rank *r, const char *directory,
     return was;
 }
 
-/* What was told of is there, or what came after it. */
+/* The last save that was reported is there, or a later one. */
 UNIT_TEST(killed)
 {
     char directory[] = "/tmp/checkpoint_erase_test.XXXXXX";
@@ -97,7 +98,7 @@ UNIT_TEST(killed)
     uint64_t random = 0x9e3779b97f4a7c15u;
     uint32_t in[PHASES] = {0};
     uint32_t half[PHASES] = {0};
-    uint32_t published = 0; /* that nobody was told of any more */
+    uint32_t published = 0; /* saves that were done, but no longer reported */
 
     assert_non_null(mkdtemp(directory));
     make_rank(&r, ELEMENTS);
@@ -130,8 +131,8 @@ UNIT_TEST(killed)
     folder_erase(directory);
 }
 
-/* Each call of erasing fails in turn: it says so, or is done; the next call
- * does what is left. */
+/* Each system call of an erase fails in turn: the erase says so, or is done;
+ * the next one does what is left. */
 UNIT_TEST(erasing_fails)
 {
     char directory[] = "/tmp/checkpoint_erase_test.XXXXXX";
@@ -179,8 +180,8 @@ UNIT_TEST(erasing_fails)
     folder_erase(directory);
 }
 
-/* What is older than the newest complete ones goes, whatever it is; what is
- * newer and not complete is for people to look at. */
+/* Everything older than the newest complete checkpoints is erased, complete or
+ * not; newer ones that are not complete stay, for people to look at. */
 UNIT_TEST(erases_older_ones)
 {
     char directory[] = "/tmp/checkpoint_erase_test.XXXXXX";
@@ -230,8 +231,8 @@ static void saves_and_erases(void)
     assert_int_equal(checkpoint_erase(other_saver.directory, 1, why), FSDP_OK);
 }
 
-/* Whoever has looked which is the newest, and comes to open it when its saver
- * has published another one and erased it, finds that. */
+/* A reader has found the newest checkpoint, but before it opens that, the saver
+ * publishes another one and erases the first: the reader opens the other. */
 UNIT_TEST(erased_while_it_is_opened)
 {
     char directory[] = "/tmp/checkpoint_erase_test.XXXXXX";

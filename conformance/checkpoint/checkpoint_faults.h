@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_faults.h - the calls of the system that write, of which the nth
- * fails, or kills the process, as the test of durability wishes. It is linked
- * with --wrap of each, and includes this once.
+ * checkpoint_faults.h - wraps the system calls that write, so that the nth
+ * fails or kills the process, as a test of durability wishes. The test is
+ * linked with --wrap of each, and includes this once.
  */
 #ifndef FSDP_CTS_CHECKPOINT_FAULTS_H
 #define FSDP_CTS_CHECKPOINT_FAULTS_H
@@ -22,7 +22,8 @@ static struct {
     int error;
     bool hit, partly;
     uint64_t kill_at;        /* call at which the process is killed; 0: none */
-    void (*meanwhile)(void); /* what somebody else does before the next open */
+    void (*meanwhile)(void); /* what another process does before the next
+                              * open */
 } fault;
 
 static bool fails(void)
@@ -59,7 +60,7 @@ int __wrap_openat(int fd, const char *path, int flags, ...);
 int __wrap_close(int fd);
 int __wrap_unlinkat(int fd, const char *path, int flags);
 
-/* A full disk takes a part of what is given first. */
+/* A full disk takes only a part of the bytes at first. */
 ssize_t __wrap_write(int fd, const void *p, size_t n)
 {
     if (fails()) {
@@ -109,7 +110,7 @@ int __wrap_unlinkat(int fd, const char *path, int flags)
     return fails() ? -1 : __real_unlinkat(fd, path, flags);
 }
 
-/* It is closed all the same. */
+/* The file is closed even where close is to fail. */
 int __wrap_close(int fd)
 {
     bool failed = fails();

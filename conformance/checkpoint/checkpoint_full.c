@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_full.c - the full form: whole tensors, parameters and
- * buffers in model.safetensors, states in optimizer.safetensors; or several
- * files with the Hugging Face index, where one would be too large. The files
- * are made at their full length, and whoever owns a slice writes it to its
- * place.
+ * checkpoint_full.c - the full form: whole tensors, parameters and buffers in
+ * model.safetensors, states in optimizer.safetensors; or several files with the
+ * Hugging Face index, where one would be too large. The files are made at their
+ * full length, and the owner of a slice writes it to its place.
  */
 #include "checkpoint_internal.h"
 
@@ -24,8 +23,8 @@ static int compare_entries(const void *a, const void *b)
     return strcmp((*x)->name, (*y)->name);
 }
 
-/* By name, whatever order the table has: the same tensors are the same files.
- * NULL: out of memory. */
+/* The entries sorted by name, so that the same tensors make the same files,
+ * whatever order the table has. NULL: out of memory. */
 static const struct checkpoint_entry **
 sort_entries(const struct checkpoint_table *table, uint32_t *n)
 {

@@ -3,7 +3,8 @@
  * checkpoint_fuzz.c - feeds the reader of a checkpoint's headers text without
  * mercy, from memory: behind an S as the headers of one or two shards, parted
  * by the byte 0x1e, behind anything else as the header of the file of state.
- * The manifest is right. What is accepted must give every element once.
+ * The manifest is right. Headers that are accepted must give every element
+ * once.
  *
  * Build with clang -fsanitize=fuzzer,address,undefined (ci/fuzz).
  */
@@ -67,7 +68,7 @@ static int take(struct checkpoint *c, uint32_t file, const char *text,
     const char *part = memchr(text, 0x1e, bytes);
     size_t n = part ? (size_t)(part - text) : bytes;
 
-    if (n > 0) { /* else as if there were no such file */
+    if (n > 0) { /* else the file is left out */
         /* Few texts would fit a length that was fixed before. */
         c->manifest.file[file].bytes = n + json_data_end(text, n, ZEROS / 2);
         FSDP_TRY(checkpoint_take_header(c, file, zeros(), text, n, n, why));
@@ -79,7 +80,7 @@ static int take(struct checkpoint *c, uint32_t file, const char *text,
                : FSDP_OK;
 }
 
-/* Whatever the runs are, each element is in one of them. */
+/* Whatever the runs are, each element must be in exactly one. */
 static void require_whole(struct checkpoint *c)
 {
     uint8_t times[2][12] = {{0}};

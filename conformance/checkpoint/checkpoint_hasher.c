@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_hasher.c - a ring of blocks between the one who writes and the
+ * checkpoint_hasher.c - a ring of blocks between the thread that writes and the
  * thread that hashes.
  */
 #include "checkpoint_hasher.h"
@@ -32,7 +32,8 @@ struct checkpoint_hasher *checkpoint_hasher_open(void)
         return NULL;
     }
     h->sha = EVP_MD_CTX_new();
-    /* On pages: so that a disk may take them as they are. */
+    /* Blocks begin on pages, so that a disk may take them as they are
+     * (O_DIRECT). */
     h->block = aligned_alloc(4096, (size_t)BLOCKS * CHECKPOINT_BLOCK);
     if (!h->sha || !h->block ||
         EVP_DigestInit_ex(h->sha, EVP_sha256(), NULL) != 1) {
@@ -68,7 +69,7 @@ static void *work(void *context)
             break;
         }
         (void)pthread_mutex_unlock(&h->lock);
-        hash(h, h->hashed); /* nobody else moves hashed */
+        hash(h, h->hashed); /* no other thread changes `hashed` */
         (void)pthread_mutex_lock(&h->lock);
         h->hashed++;
         (void)pthread_cond_signal(&h->changed);
@@ -101,7 +102,7 @@ void checkpoint_hasher_push(struct checkpoint_hasher *h, size_t bytes)
         (void)pthread_cond_signal(&h->changed);
     }
     (void)pthread_mutex_unlock(&h->lock);
-    /* No thread is to be had: then now, but for a first block. */
+    /* If no thread could be started, hashes here, all but a first block. */
     while (!h->threaded && h->pushed > 1 && h->hashed < h->pushed) {
         hash(h, h->hashed++);
     }

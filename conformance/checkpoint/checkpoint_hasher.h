@@ -14,15 +14,15 @@ enum {
 
 struct checkpoint_hasher;
 
-/* NULL: out of memory. The thread begins with the second block: what is
- * smaller is hashed at the end. */
+/* NULL: out of memory. The thread is started with the second block: a smaller
+ * file is hashed at the end. */
 struct checkpoint_hasher *checkpoint_hasher_open(void);
-/* Where the next CHECKPOINT_BLOCK bytes go; on a page's first byte. */
+/* The place for the next CHECKPOINT_BLOCK bytes, which begins on a page. */
 unsigned char *checkpoint_hasher_block(struct checkpoint_hasher *h);
-/* The block has so many bytes, and does not change any more. The caller may
- * read it until it has asked for the next block but one. */
+/* The block now has so many bytes, and the caller no longer changes it. It may
+ * read it until it asks for the next block but one. */
 void checkpoint_hasher_push(struct checkpoint_hasher *h, size_t bytes);
-/* All blocks are hashed; gives it back. False: SHA-256 failed. */
+/* Waits until all blocks are hashed; frees h. False: SHA-256 failed. */
 bool checkpoint_hasher_close(struct checkpoint_hasher *h,
                              unsigned char sha[CHECKPOINT_SHA_BYTES]);
 

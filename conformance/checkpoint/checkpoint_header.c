@@ -83,7 +83,8 @@ static bool read_offsets(const json_t *info, const char *name, uint32_t n_dims,
     return true;
 }
 
-/* The run that a box of a tensor is; false: it is outside, or no run. */
+/* The run of elements that a box of a tensor is; false: the box is outside of
+ * the tensor, or is no run. */
 static bool run_of(const struct checkpoint_entry *e, const uint64_t *offset,
                    const uint64_t *shape, uint64_t *first, uint64_t *n)
 {
@@ -98,7 +99,8 @@ static bool run_of(const struct checkpoint_entry *e, const uint64_t *offset,
         *first = *first * e->shape[d] + offset[d];
         *n *= shape[d];
     }
-    /* From the innermost: full extents, one that need not be, then ones. */
+    /* From the innermost dimension: full extents, then one that need not be
+     * full, then extents of 1. */
     for (uint32_t d = e->n_dims; d-- > 0;) {
         if (!full && shape[d] != 1) {
             return false;
@@ -187,7 +189,8 @@ static int add_own(struct checkpoint *c, uint32_t file,
     return FSDP_OK;
 }
 
-/* What is no tensor of the model is in no parts: its offsets, if any, are 0. */
+/* Whether a tensor is whole: other tensors than the model's are not cut, so
+ * that their offsets, if any, are 0. */
 static bool is_whole(const json_t *info, const struct safetensors_tensor *t)
 {
     uint64_t offset[FSDP_MAX_DIMS];
@@ -204,8 +207,7 @@ static bool is_whole(const json_t *info, const struct safetensors_tensor *t)
     return true;
 }
 
-/* "optim.step.PARAMETER"; once, as a count that is there twice would be either.
- */
+/* "optim.step.PARAMETER"; must be there once, as two counts could differ. */
 static int add_own_steps(struct checkpoint *c, int fd, uint32_t file,
                          const struct safetensors_tensor *t, uint64_t at,
                          char *why)
@@ -322,7 +324,8 @@ static int compare_run(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Each tensor from its first element to its last, once. */
+/* Checks that the runs give each tensor from its first element to its last,
+ * once. */
 static int check_cover(const struct checkpoint *c, char *why)
 {
     uint32_t k = 0;

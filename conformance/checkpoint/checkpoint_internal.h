@@ -22,7 +22,8 @@ enum {
     CHECKPOINT_BUFFER = 1 << 16, /* elements that are moved at a time */
 };
 
-/* As safetensors spell it; NULL: no dtype. And back; NONE: none of them. */
+/* The name of a dtype as safetensors spell it, NULL: no dtype; and the dtype of
+ * such a name, NONE: no such name. */
 const char *checkpoint_dtype_name(uint32_t dtype);
 uint32_t checkpoint_dtype_of_name(const char *name);
 
@@ -38,7 +39,7 @@ static inline int checkpoint_no_memory(char *why)
 struct checkpoint_stream {
     int fd;
     struct checkpoint_hasher *hasher;
-    unsigned char *block; /* that is being filled */
+    unsigned char *block; /* the block that is being filled */
     size_t used;
     const char *name;
     uint64_t bytes, flushed;       /* written; given to the disk */
@@ -46,33 +47,36 @@ struct checkpoint_stream {
 };
 int checkpoint_stream_open(struct checkpoint_stream *x, int directory,
                            const char *name, char *why);
-/* Where up to *room bytes may be put, and that so many have been. */
+/* The place where up to *room bytes may be put; and the call that says how many
+ * were. */
 unsigned char *checkpoint_stream_room(struct checkpoint_stream *x,
                                       size_t *room);
 int checkpoint_stream_filled(struct checkpoint_stream *x, size_t bytes,
                              char *why);
 int checkpoint_stream_add(struct checkpoint_stream *x, const void *p,
                           uint64_t bytes, char *why);
-/* Flushes to the disk and says what the file is; closed in any case. */
+/* Flushes to the disk and fills in *out with name, size and hash; the file is
+ * closed in any case. */
 int checkpoint_stream_close(struct checkpoint_stream *x, int status,
                             struct checkpoint_file *out, char *why);
 
-/* A regular file of a directory, no link. -1: refused, *status says how. */
+/* Opens a regular file of a directory, which is no link. -1: refused, *status
+ * says why. */
 int checkpoint_open_file(int directory, const char *name, struct stat *about,
                          int *status, char *why);
 int checkpoint_pread(int fd, const char *name, uint64_t at, void *to,
                      uint64_t bytes, char *why);
 int checkpoint_pwrite(int fd, const char *name, uint64_t at, const void *p,
                       uint64_t bytes, char *why);
-/* What a file is, and its hash. */
+/* Fills in *out with a file's name, size and hash. */
 int checkpoint_hash_file(int directory, const char *name,
                          struct checkpoint_file *out, char *why);
 void checkpoint_hash(const void *p, size_t bytes,
                      unsigned char sha[CHECKPOINT_SHA_BYTES]);
 void checkpoint_hex(const unsigned char sha[CHECKPOINT_SHA_BYTES],
                     char hex[2 * CHECKPOINT_SHA_BYTES + 1]);
-/* Letters, digits, dots, hyphens, underscores, no dot first: cannot leave its
- * directory. */
+/* Whether a name has only letters, digits, dots, hyphens and underscores, and
+ * no dot first, so that it cannot lead out of its directory. */
 bool checkpoint_plain_name(const char *name);
 
 /* ---- checkpoint_place.c: where one is written ---- */
@@ -82,24 +86,25 @@ struct checkpoint_place {
     uint64_t number;
     char partial[32], final[32]; /* names in the parent */
 };
-/* The first makes the place, the others join it. */
+/* The first rank makes the place, and the others join it. */
 int checkpoint_place_make(struct checkpoint_place *p, const char *directory,
                           char *why);
 int checkpoint_place_join(struct checkpoint_place *p, const char *directory,
                           uint64_t number, char *why);
-/* The place becomes the checkpoint. */
+/* Renames the place to the checkpoint. */
 int checkpoint_place_publish(struct checkpoint_place *p, char *why);
-/* Removes what was written; and closes only. */
+/* The first removes what was written, and closes; the second only closes. */
 void checkpoint_place_remove(struct checkpoint_place *p);
 void checkpoint_place_close(struct checkpoint_place *p);
 
 /* The number behind a prefix; 0: none. */
 uint64_t checkpoint_place_number(const char *name, const char *prefix);
 void checkpoint_place_name(struct checkpoint_place *p, uint64_t number);
-/* A descriptor, or -1. */
+/* Opens a directory; returns a descriptor, or -1. */
 int checkpoint_open_directory(int parent, const char *name, char *why);
-/* Its files, then itself; what is a directory in it stays, and keeps it, and so
- * does what cannot be removed. 0, or -1 and the first errno. */
+/* Removes a directory's files, then the directory itself. Directories in it,
+ * and files that cannot be removed, stay, and so does it then. 0, or -1 and the
+ * first errno. */
 int checkpoint_remove_directory(int parent, const char *name);
 
 /* ---- checkpoint_choose.c: which one is read ---- */
@@ -113,8 +118,9 @@ int checkpoint_choose(const char *directory, int *fd,
 /* The highest number that a checkpoint there has, complete or not; 0: none. */
 uint64_t checkpoint_newest(const char *directory);
 
-/* checkpoint_table.c: the order of names, whose addresses these are; and those
- * of a table, ascending. The array is the caller's to free; NULL: no memory. */
+/* checkpoint_table.c: compares names, given their addresses (for qsort); and
+ * all names of a table, ascending. The array is the caller's to free; NULL: no
+ * memory. */
 int checkpoint_compare_names(const void *a, const void *b);
 const char **checkpoint_sorted_names(const struct checkpoint_table *table,
                                      uint32_t *n);
@@ -137,11 +143,11 @@ struct checkpoint_full {
 int checkpoint_full_plan(const struct checkpoint_table *table, uint64_t most,
                          struct checkpoint_full *out, char *why);
 void checkpoint_full_release(struct checkpoint_full *f);
-/* All files, with their heads and at their full length. */
+/* Creates all files, with their heads and at their full length. */
 int checkpoint_full_create(const struct checkpoint_full *f, int directory,
                            char *why);
-/* The Hugging Face index of parameters (0) or states (1), if there are several
- * files. *wrote: whether there was one to write. */
+/* Writes the Hugging Face index of parameters (0) or states (1), if they have
+ * several files. *wrote: whether it did. */
 int checkpoint_full_index(const struct checkpoint_full *f,
                           const struct checkpoint_table *table, int directory,
                           uint32_t which, bool *wrote,
@@ -149,8 +155,9 @@ int checkpoint_full_index(const struct checkpoint_full *f,
 
 /* ---- checkpoint_shards.c: the files of a rank in the sharded form ---- */
 
-/* {"name":{"saved_offsets":[...]}, ...}: where these tensors begin in whole
- * ones, box NULL: at 0. The caller's to free; NULL: out of memory. */
+/* {"name":{"saved_offsets":[...]}, ...}: says where each of these tensors
+ * begins in the whole one; box NULL: at 0. The caller's to free; NULL: out of
+ * memory. */
 char *checkpoint_sharding_info(const struct safetensors_tensor *t, uint32_t n,
                                const struct checkpoint_box *const *box);
 /* Appends what it wrote to file[*n ...], which has room for `room`. */

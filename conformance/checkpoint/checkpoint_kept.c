@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_kept.c - what the caller saved of its own, as it comes back to a
- * rank of the same world or of another one.
+ * checkpoint_kept.c - the state that the caller saved of its own, as a rank of
+ * the same world or of another one gets it back.
  */
 #include "checkpoint_opened.h"
 
@@ -54,7 +54,7 @@ static int add_text(struct checkpoint_kept *k, const char *name,
     return FSDP_OK;
 }
 
-/* Of those of a rank, the names that are not there yet. */
+/* Keeps those items of a saved rank whose names are not there yet. */
 static int keep_rank(struct checkpoint *c, uint32_t rank,
                      struct checkpoint_kept *out, char *why)
 {

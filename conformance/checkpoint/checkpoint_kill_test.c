@@ -3,8 +3,8 @@
  * checkpoint_kill_test.c - a rank is killed while a model without values is
  * filled, while a checkpoint is loaded, and while values are assigned, in
  * either engine: at some call that reads or keeps, at some copy to the device,
- * or at some time. What the others hold then is what they held before or what
- * they were given, whole; or they say that they hold nothing to go on with. The
+ * or at some time. Then each other rank holds all that it held before or all
+ * that it was given; or it says that it holds nothing to go on with. The
  * checkpoint is as it was.
  *
  * usage: checkpoint_kill_test [KILLS]
@@ -33,12 +33,12 @@ enum {
 static const char *const stages[N_STAGES] = {"made", "filled", "loaded",
                                              "assigned", "loaded again"};
 
-/* What ranks tell each other, and the test. */
+/* Shared memory, through which ranks report to each other and to the test. */
 struct told {
     uint64_t known[RANKS][N_STAGES]; /* hashes */
     uint64_t n_sites[RANKS], n_us;
     _Atomic uint32_t held[N_STAGES], refused, half;
-    char why[256]; /* of a half one */
+    char why[256]; /* why a rank says that its values are torn */
 };
 
 static struct {
@@ -94,7 +94,7 @@ static int counted_copy(void *self, struct fsdp_stream *stream, void *to,
 
 /* ---- What a rank holds --------------------------------------------------- */
 
-/* 0: it is refused. */
+/* A hash of what the rank holds; 0: it is refused. */
 static uint64_t look(struct fsdp_sharded *s)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -104,7 +104,7 @@ static uint64_t look(struct fsdp_sharded *s)
                                                                       : 0;
 }
 
-/* What the others were left with. */
+/* Judges what a surviving rank was left with. */
 static void judge(struct fsdp_sharded *s, uint32_t stage)
 {
     struct told *t = scene.told;
@@ -215,7 +215,7 @@ static void close_counting(struct fsdp_env *env)
 
 /* ---- A world ------------------------------------------------------------- */
 
-/* Whether the victim died. */
+/* Plays the ranks; returns whether the victim died. */
 static bool run(const struct loader *l)
 {
     uint32_t extent[] = {1, RANKS};
@@ -303,7 +303,8 @@ static void killed(void **state)
             fail_msg("%s, kill %u: %s", scene.real->name, i, t->why);
         }
     }
-    assert_int_equal(count_files(scene.directory), 3); /* ".", "..", and it */
+    assert_int_equal(count_files(scene.directory), 3); /* ".", "..", and the
+                                                        * checkpoint */
     scene.plain = true;
     (void)run(&l);
     say_how_they_ended(t, died);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_load.c - what is asked of a checkpoint before it is loaded: it has
- * the model's tensors and no others, its files have the bytes that were saved,
- * and all ranks have opened the same one.
+ * checkpoint_load.c - checks a checkpoint before it is loaded: it has the
+ * model's tensors and no others, its files have the bytes that were saved, and
+ * all ranks have opened the same one.
  */
 #include "checkpoint_opened.h"
 
@@ -10,8 +10,8 @@
 
 #define STATE "optim.state."
 
-/* Whether a state is missing for the reason that its parameter was frozen:
- * others have theirs, or would, of the optimizer that saved. */
+/* Whether a state is missing because its parameter was frozen: the optimizer
+ * that saved keeps such states, or has some of other parameters. */
 static bool was_frozen(const struct checkpoint *c,
                        const struct checkpoint_entry *e)
 {
@@ -49,7 +49,7 @@ static int refuse_missing(const struct checkpoint *c,
                                    e->name);
 }
 
-/* A parameter that a save has rounded. */
+/* Whether a save has rounded this parameter. */
 static bool was_rounded(const struct checkpoint_entry *saved,
                         const struct checkpoint_entry *e)
 {
@@ -142,8 +142,8 @@ int checkpoint_verify(struct checkpoint *c, uint32_t part, uint32_t of,
     return FSDP_OK;
 }
 
-/* A save may be finished between one rank's look at the folder and another's.
- */
+/* Checks that all ranks have opened the same checkpoint: another may have been
+ * finished between their looks at the folder. */
 static int check_same(const struct fsdp_env *env, const struct checkpoint *c,
                       char *why)
 {

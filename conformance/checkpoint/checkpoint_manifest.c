@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint_manifest.c - manifest.json, which is written last: what the
- * checkpoint has, and size and SHA-256 of every file. It bears a hash of
- * itself, so that no bit of it can turn unseen.
+ * checkpoint has, and size and SHA-256 of every file. It has a hash of itself,
+ * so that no bit can turn unseen.
  */
 #include "checkpoint_internal.h"
 
@@ -67,7 +67,8 @@ static json_t *files_json(const struct checkpoint_manifest *m)
     return all;
 }
 
-/* The one way in which JSON is written here; the caller's to free. */
+/* Writes JSON in the only form in which it is written here; the caller frees
+ * the text. */
 static char *canonical(const json_t *value, size_t *bytes)
 {
     size_t n = json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_SORT_KEYS);
@@ -167,7 +168,8 @@ static bool read_count(const json_t *object, const char *key, uint64_t most,
     return true;
 }
 
-/* What is not F32 is an object that says so; *shape is that of either. */
+/* A tensor that is not F32 is an object with its dtype and shape, any other
+ * only its shape; sets *shape in both cases. */
 static bool read_dtype(const json_t **shape, uint32_t *dtype)
 {
     const json_t *o = *shape;

@@ -2,8 +2,9 @@
 /*
  * checkpoint_manifest_fuzz.c - feeds the reader of manifests bytes without
  * mercy, from memory: as they are, or, behind a B, as the body of a manifest,
- * which is signed here, as few mutations would hit their own hash. What is
- * accepted must be sound, and come back the same when it is written again.
+ * which is signed here, as few mutations would hit their own hash. A manifest
+ * that is accepted must be sound, and come back the same when it is written
+ * again.
  *
  * Build with clang -fsanitize=fuzzer,address,undefined (ci/fuzz).
  */
@@ -74,7 +75,7 @@ static void check_body(const char *text, size_t bytes)
     size_t n;
 
     if (!body) {
-        return; /* the parser's business, in check_manifest */
+        return; /* check_manifest is for such texts */
     }
     n = json_dumpb(body, to, sizeof(image) - 256,
                    JSON_COMPACT | JSON_SORT_KEYS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_names.c - which names a checkpoint has, and a model lacks, or the
- * other way round: what a lenient load tells of.
+ * checkpoint_names.c - the names that a checkpoint has and a model lacks, and
+ * the other way round, which a lenient load tells.
  */
 #include "checkpoint_opened.h"
 
@@ -13,8 +13,7 @@ bool checkpoint_has(const struct checkpoint *c, const char *name)
     return checkpoint_entry_of(&c->manifest.table, name) >= 0;
 }
 
-/* Of the names of one table those that another lacks, a line each; NULL: no
- * memory. */
+/* The names of one table that another lacks, a line each; NULL: no memory. */
 static char *lines(const char *const *name, uint32_t n,
                    const char *const *other, uint32_t n_other)
 {

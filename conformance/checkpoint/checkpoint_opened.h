@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_opened.h - what an opened checkpoint is to the files that make it,
- * check it and read from it. Private to checkpoint_*.c; the fuzz entry makes
- * one of its own, to read headers that are in no file.
+ * checkpoint_opened.h - an opened checkpoint, for the sources that make, check
+ * and read it. Private to checkpoint_*.c; the fuzz entry makes one of its own,
+ * to read headers that are in no file.
  */
 #ifndef FSDP_CTS_CHECKPOINT_OPENED_H
 #define FSDP_CTS_CHECKPOINT_OPENED_H
@@ -22,7 +22,8 @@ struct checkpoint_own {
     uint64_t at, bytes;
 };
 
-/* What tells a file from another, and from itself before it was written to. */
+/* Differs between two files, and for one file before and after it is written
+ * to. */
 struct checkpoint_identity {
     uint64_t device, inode, bytes;
     struct timespec changed;
@@ -43,28 +44,30 @@ struct checkpoint {
     uint32_t n_steps;
     int fd; /* of `file`, or -1 */
     uint32_t file;
-    /* Names of a lenient load, a line each; NULL: none. */
+    /* For a lenient load: names of tensors, a line each; NULL: none. */
     char *missing, *unexpected;
 };
 
-/* What the table has and the checkpoint lacks, and the other way round. */
+/* Fills in c->missing, which the table has and the checkpoint lacks, and
+ * c->unexpected, the other way round. */
 int checkpoint_find_names(struct checkpoint *c,
                           const struct checkpoint_table *table, char *why);
 
-/* The manifest's table is put into the order of names: by which it is found. */
+/* Sorts a table by name, so that entries are found by name. */
 void checkpoint_sort_entries(struct checkpoint_table *table);
 /* The entry of that name of a table in the order of names, or -1. */
 int checkpoint_entry_of(const struct checkpoint_table *table, const char *name);
 
-/* Takes what file `file` has, by its header: `bytes` bytes of text, which
+/* Takes over what file `file` has, by its header: `bytes` bytes of text, which
  * `data` follows from its byte `at` on. fd: the file, for the step and the
  * products, which are read at once. */
 int checkpoint_take_header(struct checkpoint *c, uint32_t file, int fd,
                            const char *text, uint64_t bytes, uint64_t data,
                            char *why);
-/* After the last header: that nothing is missing, and nothing there twice. */
+/* Called after the last header: checks that nothing is missing, and nothing is
+ * there twice. */
 int checkpoint_take_all(struct checkpoint *c, char *why);
-/* Gives back what was taken, and the manifest. */
+/* Frees all that was taken, and the manifest. */
 void checkpoint_forget(struct checkpoint *c);
 
 #endif

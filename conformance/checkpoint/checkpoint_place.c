@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_place.c - where a checkpoint is written before it is one.
+ * checkpoint_place.c - the directory in which a checkpoint is written before it
+ * gets its name.
  */
 #include "checkpoint_internal.h"
 
@@ -68,8 +69,8 @@ int checkpoint_remove_directory(int parent, const char *name)
     return -1;
 }
 
-/* The highest number that a checkpoint or a half one has; half ones of
- * earlier runs, which nobody will finish writing or erasing, are removed. */
+/* The highest number of any checkpoint or unfinished one. Removes unfinished
+ * ones of earlier runs, as no run will finish writing or erasing them. */
 static int last_number(int parent, uint64_t *last, char *why)
 {
     int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -93,7 +94,7 @@ static int last_number(int parent, uint64_t *last, char *why)
     return FSDP_OK;
 }
 
-/* mkdir -p. */
+/* As mkdir -p. */
 static int make_directories(const char *directory, char *why)
 {
     char path[CHECKPOINT_PATH_BYTES];

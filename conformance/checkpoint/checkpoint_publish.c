@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank tells of its files at a time, within 4096 bytes. */
+/* How many of its files a rank reports at a time, within 4096 bytes. */
 enum {
     TOLD_FILES = 32
 };
 
 struct told {
-    uint32_t left; /* files not told yet, these included */
+    uint32_t left; /* files not yet reported, these included */
     struct checkpoint_file file[TOLD_FILES];
 };
 
@@ -44,7 +44,7 @@ static int tell_files(const struct fsdp_env *env, struct checkpoint_saving *s)
             more = more || all[r].left > TOLD_FILES;
             if (!to) {
                 s->status =
-                    checkpoint_no_memory(s->why); /* told after the loop */
+                    checkpoint_no_memory(s->why); /* reported after the loop */
                 continue;
             }
             m->file = to;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_put.c - the full form: whoever has a slice of a tensor writes it
- * to its place in a file that all ranks share.
+ * checkpoint_put.c - the full form: a rank writes its slice of a tensor to its
+ * place in a file that all ranks share.
  */
 #include "checkpoint_saving.h"
 
@@ -14,7 +14,7 @@ enum {
     ROUNDED = 1 << 12 /* elements that are rounded at a time */
 };
 
-/* n floats at a place of a file, rounded. */
+/* Writes n floats, rounded, at a place of a file. */
 static int put_rounded(int fd, const char *name, uint64_t at, uint32_t dtype,
                        uint64_t n, const float *data, char *why)
 {
@@ -97,7 +97,8 @@ void checkpoint_put_wholes(struct checkpoint_saving *s)
     }
 }
 
-/* Every rank wrote to these files; whoever flushes one, flushes its own. */
+/* Every rank wrote to these files, and flushing a file on one rank only flushes
+ * that rank's writes. */
 void checkpoint_flush_full(struct checkpoint_saving *s)
 {
     for (uint32_t i = 0; s->status == FSDP_OK && i < s->full.n; i++) {

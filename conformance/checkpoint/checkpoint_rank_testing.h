@@ -131,7 +131,8 @@ static uint32_t count_partial(const char *directory)
     return n;
 }
 
-/* Whatever is called a checkpoint has all of its bytes. Returns how many. */
+/* Checks that every directory with the name of a checkpoint has all of its
+ * bytes. Returns how many there are. */
 static uint32_t all_are_whole(const char *directory)
 {
     DIR *d = opendir(directory);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Bytes that the header of an open file has; its text follows them. */
+/* Reads the length of an open file's header; the header's text follows it. */
 static int read_length(const struct checkpoint_file *f, int fd, uint64_t *out,
                        char *why)
 {
@@ -72,11 +72,12 @@ static struct checkpoint_identity identity_of(const struct stat *about)
     x.device = about->st_dev;
     x.inode = about->st_ino;
     x.bytes = (uint64_t)about->st_size;
-    x.changed = about->st_ctim; /* which nobody can set back */
+    x.changed = about->st_ctim; /* no program can set this time back */
     return x;
 }
 
-/* It is the file that was there when the checkpoint was opened. */
+/* Checks that this is the file that was there when the checkpoint was
+ * opened. */
 static int check_identity(const struct checkpoint *c, uint32_t i,
                           const struct stat *about, char *why)
 {
@@ -117,7 +118,7 @@ static int read_file(struct checkpoint *c, uint32_t i, char *why)
     c->identity[i] = identity_of(&about);
     if (ends_with(c->manifest.file[i].name, ".safetensors")) {
         status = read_header(c, fd, i, why);
-    } /* else an index, for other readers */
+    } /* other files are indexes, for other readers */
     (void)close(fd);
     return status;
 }
@@ -233,7 +234,8 @@ bool checkpoint_steps_of(const struct checkpoint *c, const char *parameter,
     return false;
 }
 
-/* One descriptor is kept: files are read one after the other. */
+/* Opens a file and keeps its descriptor; only one is kept, as files are read
+ * one after the other. */
 static int open_run_file(struct checkpoint *c, uint32_t file, char *why)
 {
     struct stat about;
@@ -301,7 +303,8 @@ int checkpoint_read_f32(struct checkpoint *c, const char *name, uint64_t first,
     if (dtype != FSDP_DTYPE_BF16 && dtype != FSDP_DTYPE_F16) {
         return checkpoint_read(c, name, first, n, to, why);
     }
-    /* Into the second half of the place, which is read before it is written. */
+    /* Reads 16 bit values into the second half of the place, from which they
+     * are widened before they are overwritten. */
     FSDP_TRY(checkpoint_read(c, name, first, n, half, why));
     for (uint64_t k = 0; k < n; k++) {
         uint16_t x;

@@ -149,7 +149,8 @@ static void missing_rank_file(void **state)
     snprintf(away, sizeof(away), "%s/away", s->directory);
     assert_int_equal(rename(path, away), 0);
     refused(s, "shard-00002-model-00001");
-    /* What is no file, and what leads out of the folder. */
+    /* A directory instead of a file, and a link that leads out of the
+     * folder. */
     assert_int_equal(mkdir(path, 0777), 0);
     refused(s, "not a regular file");
     assert_int_equal(rmdir(path), 0);
@@ -177,7 +178,7 @@ static void other_length(void **state)
     accepted(s);
     assert_int_equal(truncate(path, about.st_size - 4), 0);
     refused(s, "shard-00003-model-00001");
-    /* The bytes that went are not those that come back. */
+    /* Truncated and extended again, the file has other bytes. */
     assert_int_equal(truncate(path, about.st_size), 0);
     refused(s, "SHA-256");
 }
@@ -211,7 +212,7 @@ static void every_file_with_a_turned_bit(void **state)
     accepted(s);
 }
 
-/* Writes the manifest again, signed, as `change` makes it. */
+/* Changes the manifest by `change`, and writes it again with the right hash. */
 static void forge(const struct scene *s,
                   void (*change)(struct checkpoint_manifest *m),
                   const char *text)
@@ -353,7 +354,8 @@ static void no_permission(void **state)
     const struct scene *s = *state;
     char path[PATH_BYTES];
 
-    bool root = geteuid() == 0; /* may read everything: becomes nobody */
+    bool root = geteuid() == 0; /* root may read everything: becomes another
+                                 * user */
 
     assert_int_equal(chmod(s->directory, 0755), 0);
     path_of(s, "shard-00001-model-00001", path);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_replace.c - what ranks hold becomes what a checkpoint has, on all
- * of them or on none.
+ * checkpoint_replace.c - replaces what ranks hold by what a checkpoint has, on
+ * all of them or on none.
  *
- * Nothing changes before every file has been verified; meanwhile what is held
- * is kept (checkpoint_undo.h), where it could not be made once more. What can
- * fail then is the system: a disk that does not give again what it gave,
- * somebody who writes to a file while it is read. All ranks bring back what
- * they had. Only where that fails too, or where there was no disk to keep it
- * on, is memory torn: whoever has no room for it would rather load, from files
- * that are known to be good, than not.
+ * Nothing changes before every file has been verified; meanwhile the old values
+ * are kept (checkpoint_undo.h), unless they can be made once more. After that
+ * only the system can fail: a disk does not give again what it gave before, or
+ * another process writes to a file while it is read. Then all ranks bring back
+ * their old values. Only where that fails too, or where there was no disk to
+ * keep them on, is memory torn: a user who has no room for them would rather
+ * load, from files that are known to be good, than not.
  */
 #include "checkpoint_opened.h"
 #include "checkpoint_undo.h"
@@ -21,8 +21,8 @@ static const char where[] = "checkpoint.load";
 
 /* ---- Verifying ---------------------------------------------------------- */
 
-/* A rank's share of the files, hashed while what it holds is kept: the one
- * reads a disk, the other one copies from a device. */
+/* Hashes a rank's share of the files while its old values are kept: the former
+ * reads a disk, the latter copies from a device. */
 struct verifying {
     struct checkpoint *c;
     const struct fsdp_env *env;
@@ -43,14 +43,14 @@ static void *verify(void *context)
 static int end_verifying(struct verifying *v, char *why)
 {
     if (!v->threaded || pthread_join(v->thread, NULL) != 0) {
-        (void)verify(v); /* no thread was to be had: then now */
+        (void)verify(v); /* no thread could be started: verifies now */
     }
     return v->status == FSDP_OK
                ? FSDP_OK
                : checkpoint_refuse(why, v->status, "%s", v->why);
 }
 
-/* A disk that is full, or only to be read from, is as if there were none. */
+/* Keeps the old values. A disk that is full or read-only counts as none. */
 static int keep(const struct checkpoint *c, const struct checkpoint_target *t,
                 struct checkpoint_undo *undo, float *buffer, char *why)
 {
@@ -96,7 +96,7 @@ static int read_slices(struct checkpoint *c, const struct checkpoint_target *t,
         uint64_t n;
 
         if (name && !checkpoint_has(c, name)) {
-            continue; /* it keeps what it has */
+            continue; /* a slice that is not loaded keeps its values */
         }
 
         for (uint64_t at = 0; name && at < x->n; at += n) {
@@ -112,7 +112,7 @@ static int read_slices(struct checkpoint *c, const struct checkpoint_target *t,
     return checkpoint_unchanged(c, why);
 }
 
-/* The first reason is the one that is told. */
+/* Brings back the old values; the first failure is the one that is reported. */
 static void bring_back(const struct fsdp_env *env,
                        const struct checkpoint_target *t,
                        const struct checkpoint_undo *undo, float *buffer,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_replace_test.c - a load that fails behind the verification, in
- * either engine: each read fails in turn, a file is written to while it is
- * read. What ranks held they hold again, and the next load serves. Only where
- * that cannot be had either does an engine say so and refuse to go on.
+ * checkpoint_replace_test.c - a load that fails after the verification, in
+ * either engine: each read fails in turn, or a file is written to while it is
+ * read. Ranks hold again what they held, and the next load succeeds. Only where
+ * that is impossible, too, does an engine say so and refuse to go on.
  *
  * The test is linked with --wrap of the calls that read.
  */
@@ -26,8 +26,8 @@ enum {
 enum harm {
     HARM_NONE,
     HARM_READ,     /* the nth read fails */
-    HARM_READS,    /* and all that come behind it */
-    HARM_WRITTEN,  /* somebody writes to the file before the nth read */
+    HARM_READS,    /* it and all later reads fail */
+    HARM_WRITTEN,  /* the file is written to before the nth read */
     HARM_NO_PLACE, /* reads as HARM_READ, and no file can be without a name */
     HARM_FULL,     /* the same, but writing to it fails */
 };
@@ -37,7 +37,7 @@ static struct {
     unsigned nth; /* 0: none yet */
     atomic_uint n;
     bool hit;
-    char file[256]; /* that is written to */
+    char file[256]; /* the file that is written to */
 } fault;
 
 /* The linker makes these names: NOLINTBEGIN(bugprone-reserved-identifier,
@@ -114,8 +114,8 @@ int __wrap_open(const char *path, int flags, ...)
 struct scene {
     char directory[64], other[64];
     struct arrangement to;
-    struct shown saved, held; /* what is loaded, and what was there before */
-    enum harm harm;           /* that rank 0 is about to do */
+    struct shown saved, held; /* the loaded values, and those from before */
+    enum harm harm;           /* the harm that rank 0 is about to meet */
     unsigned nth;
     uint32_t refused; /* loads so far */
 };
@@ -139,7 +139,8 @@ static void arm(void)
     set_fault(scene.harm, scene.nth);
 }
 
-/* With the nth read harmed, of this load and not of what was held before. */
+/* Loads, with the nth read harmed; reads that made the values held before do
+ * not count. */
 static int load(struct scene *s, enum harm harm, unsigned nth,
                 struct shown *shown, struct fsdp_error *why)
 {
@@ -167,7 +168,7 @@ static void find_file(const struct scene *s)
     globfree(&found);
 }
 
-/* What is held before a load. */
+/* What ranks hold before a load. */
 enum held {
     HELD_INITIAL,
     HELD_TRAINED, /* another checkpoint was loaded */
@@ -235,8 +236,8 @@ static void end_scene(struct scene *s)
     folder_erase(s->other);
 }
 
-/* The nth read is harmed: all of the checkpoint, or nothing. False: it was not
- * read so often. */
+/* With the nth read harmed, ranks hold all of the checkpoint, or what they
+ * held. False: there were fewer reads. */
 static bool all_or_nothing(struct scene *s, enum harm harm, unsigned nth)
 {
     struct fsdp_error why;
@@ -303,8 +304,8 @@ static bool says_load_again(const struct fsdp_env *env, int status)
     return says;
 }
 
-/* What is torn refuses everything but another load, says so, and that load
- * serves. What is not torn goes on. */
+/* A torn model refuses everything but another load, says so, and that load
+ * succeeds. A model that is not torn goes on. */
 static int is_torn_and_loads(const struct fsdp_engine *e, struct fsdp_env *env,
                              struct fsdp_sharded *sharded,
                              const char *directory)
@@ -328,7 +329,7 @@ static int is_torn_and_loads(const struct fsdp_engine *e, struct fsdp_env *env,
     return e->load(sharded, directory);
 }
 
-/* Neither the new values nor the old ones are to be had. */
+/* Neither the new values nor the old ones can be read. */
 static void torn_at_worst(enum harm harm)
 {
     for (uint32_t i = 0; i < 2; i++) {
@@ -362,7 +363,7 @@ UNIT_TEST(torn)
     torn_at_worst(HARM_FULL);
 }
 
-/* A disk that is full keeps nobody from loading what is sound. */
+/* A full disk does not keep a sound checkpoint from being loaded. */
 UNIT_TEST(no_place)
 {
     for (uint32_t i = 0; i < 2; i++) {

@@ -26,7 +26,8 @@ static int alone(void *self, const void *in, uint64_t bytes, void *out)
     return FSDP_OK;
 }
 
-/* Ordinary numbers, ties of either format, what overflows, subnormals, NaN. */
+/* Element i: ordinary numbers, ties of either format, numbers that overflow,
+ * subnormals, NaN. */
 static float element(uint32_t i)
 {
     static const uint32_t special[] = {
@@ -38,7 +39,7 @@ static float element(uint32_t i)
                       : (float)i * 0.37f - 1000.0f;
 }
 
-/* As pieces of `step` elements. */
+/* Saves the elements in pieces of `step`. */
 static void save(const char *directory, uint32_t dtype, uint32_t step)
 {
     struct fsdp_error error = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint_save.c - a save from the place that is made for it to the last
- * file of a rank. What is collective is at the beginning and at the end
+ * file of a rank. Collective calls are at the beginning and at the end
  * (checkpoint_publish.c); in between each rank writes by itself, on any thread.
  */
 #include "checkpoint_saving.h"
@@ -16,7 +16,8 @@ enum {
 };
 #define FILE_BYTES_MOST ((uint64_t)5000000000)
 
-/* What is whole is the caller's until the save has begun. */
+/* Copies the whole entries, as the caller may change them once the save has
+ * begun. */
 static int copy_wholes(struct checkpoint_saving *s)
 {
     const struct checkpoint_whole *from = s->source.whole;
@@ -63,8 +64,8 @@ static int check_parts(uint32_t form, uint32_t what, uint32_t dtype, char *why)
     return FSDP_OK;
 }
 
-/* What is left out has no name, as what is frozen has none for its states; and
- * parameters may be rounded. */
+/* Makes the table of a save of parts: entries that are left out have no name,
+ * as have states of frozen parameters; and parameters may be rounded. */
 static int take_parts(struct checkpoint_saving *s,
                       const struct checkpoint_table *all, uint32_t what,
                       uint32_t dtype)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_saving.h - a save that is under way, to the files that do its
+ * checkpoint_saving.h - a save that is under way, for the sources that do its
  * parts. Private to checkpoint_*.c.
  */
 #ifndef FSDP_CTS_CHECKPOINT_SAVING_H
@@ -22,21 +22,22 @@ struct checkpoint_saved_steps {
 struct checkpoint_saving {
     struct checkpoint_place place;
     const struct checkpoint_table *table;
-    struct checkpoint_table parts; /* which that is, if not all are saved: names
-                                    * are of the caller's */
+    struct checkpoint_table parts; /* the table, if not all parts are saved; its
+                                    * names are the caller's */
     struct checkpoint_source source;
-    struct checkpoint_whole *whole;      /* of the source, and their data */
-    struct checkpoint_manifest manifest; /* but for tensors and files */
+    struct checkpoint_whole *whole;      /* copies of the source's, with their
+                                          * data */
+    struct checkpoint_manifest manifest; /* without tensors and files */
     struct checkpoint_state state;
     struct checkpoint_full full;
     uint32_t form, rank, world, shard;
-    bool alone; /* rank 0 writes everything */
+    bool alone; /* this is rank 0, which writes everything */
     bool owner; /* of the first replica */
     struct checkpoint_saved_extra *extra;
     uint32_t n_extras;
     struct checkpoint_saved_steps *own; /* of rank 0 */
     uint32_t n_own;
-    struct checkpoint_file *file; /* that this rank wrote */
+    struct checkpoint_file *file; /* the files that this rank wrote */
     uint32_t n_files;
     int status;
     char why[CHECKPOINT_WHY_BYTES];
@@ -44,19 +45,19 @@ struct checkpoint_saving {
 
 /* ---- checkpoint_state.c: state-RRRRR.safetensors ---- */
 
-/* The caller's own state is copied. */
+/* Copies the caller's own state. */
 int checkpoint_add_extras(struct checkpoint_saving *s,
                           const struct fsdp_save *save);
-/* Counts of single parameters are copied. */
+/* Copies the counts of single parameters. */
 int checkpoint_add_own_steps(struct checkpoint_saving *s,
                              const struct checkpoint_request *r);
 void checkpoint_drop_own_steps(struct checkpoint_saving *s);
-/* The caller's own; of rank 0 also the steps. */
+/* Writes the caller's own state; on rank 0 also the steps. */
 int checkpoint_write_state(struct checkpoint_saving *s);
 
 /* ---- checkpoint_put.c: slices in the files of the full form ---- */
 
-/* All slices of the source, and what is whole there; a failure is left in
+/* Write all slices of the source, and its whole entries; a failure is left in
  * s->status. */
 void checkpoint_put_slices(struct checkpoint_saving *s);
 void checkpoint_put_wholes(struct checkpoint_saving *s);

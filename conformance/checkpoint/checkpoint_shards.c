@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_shards.c - the sharded form: what one rank owns, in files of its
- * own, so that PyTorch's distributed checkpoint reads them. Its form knows
- * boxes of tensors, one of each name in a file; a run of a flat parameter is
+ * checkpoint_shards.c - the sharded form: what one rank owns, in separate files
+ * that PyTorch's distributed checkpoint can read. Its form has boxes of
+ * tensors, and each file only one box of a tensor; a run of a flat parameter is
  * up to 2 n_dims - 1 boxes, the largest of which goes into the first file.
  */
 #include "checkpoint_internal.h"
@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A box, and the slice that it is part of; behind slices come what is whole. */
+/* A box, and the slice that it is part of; whole entries are numbered behind
+ * the slices. */
 struct chunk {
     uint32_t entry, slice;
     uint32_t file; /* of this rank, from 0 */
@@ -195,7 +196,7 @@ static int plan_file(const struct shards *x, uint32_t file, struct planned *out,
             .name = e->name,
             .dtype = checkpoint_dtype_name(e->dtype),
             .n_dims = e->n_dims,
-            .data = x, /* it comes later */
+            .data = x, /* the data are written later */
             .bytes = c->box.n * checkpoint_element_bytes(e)};
         memcpy(t->shape, c->box.shape, sizeof(c->box.shape));
         out->box[out->n] = &c->box;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_state.c - what is saved beside the tensors: the caller's own state
- * of a rank, and of rank 0 the step and the running products.
+ * checkpoint_state.c - writes what is saved beside the tensors: a rank's own
+ * state of the caller's, and on rank 0 the step and the running products.
  */
 #include "checkpoint_saving.h"
 
@@ -82,7 +82,8 @@ void checkpoint_drop_own_steps(struct checkpoint_saving *s)
     free(s->own);
 }
 
-/* The tensors of the file; the caller's to free. NULL: out of memory. */
+/* Lists the tensors of the file; the caller frees the list. NULL: out of
+ * memory. */
 static struct safetensors_tensor *list(struct checkpoint_saving *s, uint32_t *n)
 {
     struct safetensors_tensor *t =
@@ -152,7 +153,8 @@ int checkpoint_write_state(struct checkpoint_saving *s)
     struct safetensors_plan plan = {0};
     uint32_t n = 0;
     struct safetensors_tensor *t = list(s, &n);
-    /* PyTorch's consolidation wants it of every file beside a shard. */
+    /* PyTorch's consolidation expects this in every file that is beside a
+     * shard. */
     bool shards = s->form != FSDP_SAVE_FULL;
     char *info = t && shards ? checkpoint_sharding_info(t, n, NULL) : NULL;
     const struct safetensors_meta meta[] = {

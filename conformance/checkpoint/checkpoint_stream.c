@@ -49,8 +49,9 @@ static int write_all(int fd, const char *name, const unsigned char *p,
     return FSDP_OK;
 }
 
-/* From now on whole blocks go to the disk as they are (O_DIRECT), or, in
- * whatever pieces, through the system's cache. False: not on this disk. */
+/* Switches O_DIRECT on, so that whole blocks go to the disk as they are, or
+ * off, so that pieces of any size go through the system's cache. False: this
+ * disk does not allow it. */
 static bool go_directly(struct checkpoint_stream *x, bool directly)
 {
     int flags = fcntl(x->fd, F_GETFL);
@@ -63,8 +64,8 @@ static bool go_directly(struct checkpoint_stream *x, bool directly)
     return true;
 }
 
-/* Through the cache every byte is copied once more, which takes as long as
- * hashing it; and what was saved is not read soon. */
+/* Blocks avoid the cache, where every byte would be copied once more, which
+ * takes as long as hashing it; and saved data are not read again soon. */
 static int write_block(struct checkpoint_stream *x, const unsigned char *p,
                        size_t n, char *why)
 {
@@ -81,7 +82,7 @@ static int write_block(struct checkpoint_stream *x, const unsigned char *p,
         if (put < 0 && errno != EINVAL && errno != EINTR) {
             return checkpoint_refuse_system(why, x->name, "cannot write");
         }
-        /* Not as this disk would have it: the rest in the usual way. */
+        /* The disk refused this block: writes the rest in the usual way. */
         p += put > 0 ? put : 0;
         n -= put > 0 ? (size_t)put : 0;
         x->never_directly = true;
@@ -92,7 +93,7 @@ static int write_block(struct checkpoint_stream *x, const unsigned char *p,
     return write_all(x->fd, x->name, p, n, why);
 }
 
-/* A block goes to the one who hashes, and to the file. */
+/* Hands a block to the hasher, and writes it to the file. */
 static int pass_on(struct checkpoint_stream *x, char *why)
 {
     const unsigned char *p = x->block;
@@ -172,7 +173,8 @@ int checkpoint_stream_close(struct checkpoint_stream *x, int status,
 int checkpoint_open_file(int directory, const char *name, struct stat *about,
                          int *status, char *why)
 {
-    /* Not to wait for the other end of a FIFO; no matter to a file. */
+    /* O_NONBLOCK, so as not to wait for the other end of a FIFO; it means
+     * nothing for a file. */
     int fd =
         openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
@@ -235,7 +237,8 @@ int checkpoint_pwrite(int fd, const char *name, uint64_t at, const void *p,
     return FSDP_OK;
 }
 
-/* The next blocks are read and come from the disk while one is hashed. */
+/* Hashes a file; while one block is hashed, the next ones are read from the
+ * disk. */
 static int hash_open(int fd, struct checkpoint_file *out, char *why)
 {
     struct checkpoint_hasher *h;

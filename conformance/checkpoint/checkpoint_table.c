@@ -28,7 +28,7 @@ int checkpoint_refuse_system(char *why, const char *file, const char *what)
                              "%.90s: %s: %s", file, what, strerror(errno));
 }
 
-/* The product, or UINT64_MAX where it has no 62 bits. */
+/* The product of the extents, or UINT64_MAX if it needs more than 62 bits. */
 static uint64_t numel_of(uint32_t n_dims, const uint64_t *shape)
 {
     uint64_t n = 1;
@@ -162,7 +162,8 @@ void checkpoint_unit_name(const struct fsdp_model *model,
         for (uint32_t i = 0; i < 8; i++) {
             h = (h ^ (numel >> (8 * i) & 0xff)) * prime;
         }
-        if (model->parameter_flags[p] & FSDP_FROZEN) { /* it has no states */
+        if (model->parameter_flags[p] & FSDP_FROZEN) { /* a frozen parameter has
+                                                        * no states */
             h = (h ^ FSDP_FROZEN) * prime;
         }
     }
@@ -195,7 +196,8 @@ const char **checkpoint_sorted_names(const struct checkpoint_table *table,
     return name;
 }
 
-/* A parameter may be called as another one's state is, or as a buffer. */
+/* Checks that names are unique: a parameter may have the name of another one's
+ * state, or of a buffer. */
 static int check_unique(const struct checkpoint_table *table, char *why)
 {
     uint32_t n;
@@ -216,7 +218,7 @@ static int check_unique(const struct checkpoint_table *table, char *why)
     return status;
 }
 
-/* What is left out has no name, but a spare one. */
+/* Adds an entry; one that is left out has no name, but a spare one. */
 static int add_entry(const struct fsdp_model *model, uint32_t p,
                      const char *name, bool left_out, bool is_state,
                      struct checkpoint_table *out)
@@ -233,8 +235,8 @@ static int add_entry(const struct fsdp_model *model, uint32_t p,
     return FSDP_OK;
 }
 
-/* A state of what is frozen is not there; nor is anything of what is ignored.
- */
+/* Adds a parameter and its states; frozen parameters have no states, and
+ * ignored ones are left out altogether. */
 static int add_parameter(const struct fsdp_model *model,
                          const struct fsdp_units *units, uint32_t p,
                          uint32_t optimizer, struct checkpoint_table *out)
@@ -297,7 +299,8 @@ static void largest_box(uint32_t n_dims, const uint64_t *shape, uint64_t first,
     uint64_t rest = first;
     uint32_t d = n_dims;
 
-    /* Full below dimension d: as far out as place and length allow. */
+    /* Extents below dimension d are full; d is as far out as place and length
+     * allow. */
     while (d > 1 && shape[d - 1] > 0 && first % (stride * shape[d - 1]) == 0 &&
            end - first >= stride * shape[d - 1]) {
         stride *= shape[--d];

@@ -47,15 +47,16 @@ struct testing {
     uint32_t form, rank0_only, what;
     uint64_t file_bytes;
     struct shown *into;
-    /* Is loaded before; then rank 0 calls `armed`. NULL: nothing is. */
+    /* A checkpoint that is loaded before, after which rank 0 calls `armed`.
+     * NULL: none. */
     const char *first;
     void (*armed)(void);
-    /* What is done once a model has been sharded; NULL: nothing. */
+    /* Called once a model has been sharded; NULL: nothing is. */
     int (*before)(const struct fsdp_engine *engine,
                   struct fsdp_sharded *sharded);
-    bool rank0_has; /* the initial values, and no other rank */
-    bool none_has;  /* them */
-    /* What is done after a load that was refused; its status is the answer. */
+    bool rank0_has; /* only rank 0 has initial values */
+    bool none_has;  /* no rank has them */
+    /* Called after a load that was refused; its status is the answer. */
     int (*then)(const struct fsdp_engine *engine, struct fsdp_env *env,
                 struct fsdp_sharded *sharded, const char *directory);
     pthread_mutex_t lock;
@@ -135,7 +136,7 @@ static inline void testing_mix_piece(void *context,
     }
 }
 
-/* Every nth parameter, in slices of 7 elements. */
+/* Assigns every nth parameter, in slices of 7 elements. */
 static inline int testing_assign(const struct fsdp_engine *e,
                                  struct fsdp_sharded *s, uint32_t nth)
 {
@@ -152,11 +153,10 @@ static inline int testing_assign(const struct fsdp_engine *e,
     return FSDP_OK;
 }
 
-/* This thread, of those that load. */
+/* The rank of this thread, if it loads. */
 static _Thread_local uint32_t testing_rank;
 
-/* The same of all parameters, at most 64 of 4096 elements: rank 0 sends
- * it. */
+/* Rank 0 sends values of all parameters, at most 64 of up to 4096 elements. */
 static inline int testing_send(const struct fsdp_engine *e,
                                struct fsdp_sharded *s)
 {
@@ -177,7 +177,7 @@ static inline int testing_send(const struct fsdp_engine *e,
     return e->send_values(s, &from);
 }
 
-/* In the form that the test wants, and what is saved is shown. */
+/* Saves in the form that the test wants, and shows what is saved. */
 static inline int testing_save(struct fsdp_sharded *sharded,
                                const struct fsdp_save *save)
 {
@@ -245,8 +245,8 @@ static inline int testing_world(const struct run_case *c,
     return FSDP_OK;
 }
 
-/* Trains two steps and saves into `directory`; *out is what was saved, and is
- * made here. */
+/* Trains two steps and saves into `directory`; *out is made here, and shows
+ * what was saved. */
 static inline void testing_write(const struct arrangement *a, const char *size,
                                  const char *directory, struct shown *out)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_undo.c - keeps what is about to be replaced, and brings it back.
+ * checkpoint_undo.c - keeps values that are about to be replaced, and brings
+ * them back.
  */
 #include "checkpoint_undo.h"
 #include "checkpoint_internal.h"
@@ -32,7 +33,8 @@ void checkpoint_undo_close(struct checkpoint_undo *u)
     u->fd = -1;
 }
 
-/* What has no name is in no checkpoint, and nobody writes to it. */
+/* Whether a load writes to this slice: an entry without a name is in no
+ * checkpoint. */
 static bool is_loaded(const struct checkpoint_target *target, uint32_t i)
 {
     return target->table->entry[target->source.slice[i].entry].name != NULL;

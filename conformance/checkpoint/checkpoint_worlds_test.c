@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_worlds_test.c - what some ranks saved, others load: other worlds,
- * meshes, wraps, engines and forms, to the last bit of every parameter and
- * moment.
+ * checkpoint_worlds_test.c - other ranks load what some ranks saved: other
+ * worlds, meshes, wraps, engines and forms, to the last bit of every parameter
+ * and moment.
  */
 #include "checkpoint/checkpoint_testing.h"
 #include "checkpoint/folder_erase.h"
@@ -13,7 +13,7 @@ static const struct fsdp_engine *engine(uint32_t i)
     return i == 0 ? fsdp_ref_engine() : fsdp_impl_engine();
 }
 
-/* Saved by `from`, loaded by `to`, in a form; both engines in both roles. */
+/* `from` saves in a form, and `to` loads; both engines play both roles. */
 static void move(struct arrangement from, struct arrangement to,
                  const char *size, uint32_t form, uint32_t rank0_only,
                  uint64_t file_bytes)
@@ -39,7 +39,7 @@ static void move(struct arrangement from, struct arrangement to,
                      to.ranks, from.engine->name, to.engine->name, why.message);
         }
         assert_true(shown_equal(&saved, &loaded));
-        assert_true(saved.x[2][0] != 0.0f); /* it has trained */
+        assert_true(saved.x[2][0] != 0.0f); /* the model has trained */
         shown_release(&saved);
         shown_release(&loaded);
         folder_erase(directory);
@@ -137,7 +137,7 @@ UNIT_TEST(local)
     move(three, six, "odd", FSDP_SAVE_LOCAL, 0, 0);
 }
 
-/* Flat shards of other units are not these. */
+/* Flat shards of other units are refused. */
 UNIT_TEST(local_of_others)
 {
     char directory[] = "/tmp/checkpoint_worlds_test.XXXXXX";
@@ -218,7 +218,8 @@ static void write_sample(uint32_t i, const char *directory, struct shown *out)
 
 static const char *const samples[] = {"sharded", "full"};
 
-/* What was saved once is loaded for ever, and saved again as the same bytes. */
+/* Stored checkpoints can still be loaded, and are saved again as the same
+ * bytes. */
 UNIT_TEST(stored_samples)
 {
     for (uint32_t i = 0; i < 2; i++) {

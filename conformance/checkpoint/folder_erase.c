@@ -15,7 +15,8 @@ enum {
     MAX_CLOSED = 64 /* folders that may not be looked into, in each other */
 };
 
-/* A folder that its owner may not look into is one that an engine left. */
+/* Gives the owner rights to a folder: an engine may have left one that its
+ * owner may not look into. */
 static int open_up(const char *path, const struct stat *s, int type,
                    struct FTW *ftw)
 {

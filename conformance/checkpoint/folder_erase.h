@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * folder_erase.h - the one way in which a folder is removed with all that is
- * in it, here and in the parts above. (Parts of checkpoints go by descriptors,
- * in an order that a crash may not break: checkpoint_place.c.)
+ * folder_erase.h - removes a folder with all that is in it; the only function
+ * that does, here and in the parts above. (Checkpoints are removed by
+ * descriptors, in an order that a crash must not break: checkpoint_place.c.)
  */
 #ifndef FSDP_CTS_FOLDER_ERASE_H
 #define FSDP_CTS_FOLDER_ERASE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * folder_erase_test.c - what goes with a folder, and what does not.
+ * folder_erase_test.c - what is removed with a folder, and what is not.
  */
 #include "folder_erase.h"
 #include "testing/unit_testing.h"
@@ -56,7 +56,7 @@ static int remove_base(void **state)
     return access(base, F_OK) == 0;
 }
 
-/* Of whoever is not root, too: one that may not be looked into. */
+/* Also for users other than root: a folder that may not be looked into. */
 UNIT_TEST(test_all_of_it)
 {
     assert_int_equal(mkdir(at("a"), 0777), 0);
@@ -69,8 +69,8 @@ UNIT_TEST(test_all_of_it)
     assert_false(is_there("a"));
 }
 
-/* Two of them, one in the other. Root may look into all, so that a child that
- * is root tries it as somebody else, in a folder of its own. */
+/* Two such folders, one in the other. Root may look into all folders, so a
+ * child process of root tries it as another user, in a folder of its own. */
 static void erase_closed(const char *top)
 {
     static const char *const in[] = {"", "/a", "/a/b", "/a/b/c"};

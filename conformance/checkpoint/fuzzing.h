@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzzing.h - what every fuzzer has: its entry, and how it ends on what must
- * not be. For libFuzzer (ci/fuzz), or any with that interface.
+ * fuzzing.h - what every fuzzer has: its entry, and how it ends when something
+ * must not be. For libFuzzer (ci/fuzz), or any with that interface.
  */
 #ifndef FSDP_CTS_FUZZING_H
 #define FSDP_CTS_FUZZING_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inspect.c - reads a safetensors file or a checkpoint, and says what is in it;
- * the files that an index names are inspect_index.c's.
+ * inspect_index.c does so for the files that an index names.
  */
 #include "checkpoint/inspect_internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inspect.h - what a file or a folder of tensors is, as JSON.
+ * inspect.h - describes a file or a folder of tensors as JSON.
  */
 #ifndef FSDP_CTS_INSPECT_H
 #define FSDP_CTS_INSPECT_H
@@ -17,7 +17,8 @@ enum {
 int inspect_file(const char *path, json_t **out, char why[INSPECT_WHY_BYTES]);
 int inspect_directory(const char *path, json_t **out,
                       char why[INSPECT_WHY_BYTES]);
-/* The text of a Hugging Face index of that folder, whose files are read. */
+/* Describes what an index says: `text` is a Hugging Face index of that folder,
+ * whose files are read. */
 int inspect_index(const char *directory, const char *text, size_t bytes,
                   json_t **out, char why[INSPECT_WHY_BYTES]);
 

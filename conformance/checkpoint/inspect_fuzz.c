@@ -2,8 +2,8 @@
 /*
  * inspect_fuzz.c - feeds the reader of Hugging Face indexes text without mercy.
  * An input is an index and, behind the byte 0x1e, the header of one of the
- * files that it may name; the others are right. What is accepted has every
- * tensor of the index in the file that the index says.
+ * files that it may name; the others are right. If it is accepted, every tensor
+ * of the index is in the file that the index says.
  *
  * Build with clang -fsanitize=fuzzer,address,undefined (ci/fuzz).
  */
@@ -73,7 +73,8 @@ static void make_folder(void)
     write_file("b.safetensors", b, sizeof(b) - 1);
 }
 
-/* Each that the index has is listed once, of the file that it names. */
+/* Each tensor of the index must be listed once, with the file that the index
+ * names. */
 static void require_listed(const json_t *out, const char *text, size_t bytes)
 {
     json_t *index = json_loadb(text, bytes, 0, NULL);

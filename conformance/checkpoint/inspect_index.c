@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inspect_index.c - the files that a Hugging Face index names, each once, and
- * whether every tensor is where the index has it. The index is a stranger's:
- * it names files of its own folder alone, and is read no further than bounds.
+ * whether every tensor is where the index has it. The index is not trusted: it
+ * may name only files of its own folder, and is read only up to a bound.
  */
 #include "checkpoint/inspect_internal.h"
 
@@ -21,7 +21,7 @@ enum {
     MOST_BYTES = 1 << 28 /* of an index: some million tensors */
 };
 
-/* False: the path is too long to be one. */
+/* The path of a file in the folder; false: it is too long for a path. */
 static bool path_of(const char *directory, const char *file, char *path)
 {
     int n = snprintf(path, PATH_MAX, "%s/%s", directory, file);
@@ -127,7 +127,7 @@ static int inspect_map(const char *directory, const json_t *map, json_t **out,
         }
     }
     if (status == FSDP_OK) {
-        /* A path need not be UTF-8, which JSON is. */
+        /* Fails if the path is no UTF-8, as JSON must be. */
         *out = json_pack("{s:s, s:o, s:O}", "format", "safetensors index",
                          "path", json_string(directory), "tensors", tensors);
         if (!*out) {
@@ -167,7 +167,7 @@ bool inspect_has_index(const char *directory)
     return path_of(directory, index_name, path) && access(path, F_OK) == 0;
 }
 
-/* A regular file, of bounded size; *text is malloc'ed. */
+/* Reads a regular file of bounded size; *text is malloc'ed. */
 static int read_all(const char *path, char **text, size_t *bytes, char *why)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -13,7 +13,8 @@ int inspect_refuse(char *why, int status, const char *path, const char *what);
 int inspect_tensors(json_t *tensors, const struct safetensors_file *f,
                     const char *file);
 
-/* Whether there is an index in the folder; reads it, and what it names. */
+/* Whether there is an index in the folder; and reads it, and the files that it
+ * names. */
 bool inspect_has_index(const char *directory);
 int inspect_index_file(const char *directory, json_t **out, char *why);
 

@@ -89,8 +89,8 @@ static inline uint32_t json_spans(const uint8_t *p, size_t bytes,
     return n;
 }
 
-/* What stands at [at, end) becomes these bytes, which may be of the same
- * text. The new length; the old one where it does not fit. */
+/* Replaces [at, end) of the text by these bytes, which may be a part of it.
+ * Returns the new length; the old one if the result does not fit. */
 static inline size_t json_replace(uint8_t *p, size_t bytes, size_t room,
                                   struct json_span x, const void *with,
                                   size_t n)
@@ -110,7 +110,7 @@ static inline size_t json_replace(uint8_t *p, size_t bytes, size_t room,
     return bytes - (x.end - x.at) + n;
 }
 
-/* What readers may stumble over, and words that the formats have. */
+/* Texts that readers may stumble over, and words of the formats. */
 static const char *const json_values[] = {
     "0",
     "1",

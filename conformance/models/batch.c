@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch.c - samples of a step, dealt to microbatches, grains and ranks; all
- * random numbers of workloads.
+ * batch.c - deals the samples of a step to microbatches, grains and ranks, and
+ * makes all random numbers of workloads.
  */
 #include "batch.h"
 
@@ -93,7 +93,8 @@ uint64_t batch_index(uint32_t step, uint64_t sample, uint64_t width)
     return ((uint64_t)step << 32) + sample * width;
 }
 
-/* Words come in blocks of four; one is made when its first word is asked. */
+/* Random words come in blocks of four; a block is made when its first word is
+ * asked for. */
 struct words {
     uint64_t seed;
     uint32_t stream;

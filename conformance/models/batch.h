@@ -3,11 +3,11 @@
  * batch.h - which samples of a step a rank draws, and the random numbers that
  * samples and weights are made of.
  *
- * A step's samples are numbered; a microbatch has a contiguous part of them,
- * in it a grain has one, and a rank has the grains [rank * G / world,
- * (rank + 1) * G / world) of G. So a grain has the same samples whatever the
- * world is. Without grains, each rank's part is one. Under replicated data
- * every rank has all grains of its microbatch.
+ * A step's samples are numbered. Each microbatch has a contiguous part of them,
+ * and each of its G grains a contiguous part of that; a rank has the grains
+ * [rank * G / world, (rank + 1) * G / world). So a grain has the same samples
+ * whatever the world is. Without grains, each rank's part is one grain. Under
+ * replicated data every rank has all grains of its microbatch.
  */
 #ifndef FSDP_CTS_BATCH_H
 #define FSDP_CTS_BATCH_H
@@ -25,9 +25,10 @@ struct batch {
 };
 
 /*
- * Divides about `total` samples a step evenly; at least one a grain, and what
- * is left over is not used. Exact data: a power of two per grain and per
- * rank. INVALID, with a sentence: the config does not fit.
+ * Divides about `total` samples a step evenly, with at least one a grain;
+ * samples that are left over are not used. Exact data have a power of two of
+ * samples per grain and per rank. INVALID, with a sentence: the config does not
+ * fit.
  */
 int batch_plan(const struct workload_config *config, uint64_t total,
                struct batch *out, struct fsdp_error *error);
@@ -41,7 +42,7 @@ uint64_t batch_first(const struct workload_config *config,
 enum batch_stream {
     BATCH_TEACHER = 0x20000000,
     BATCH_INPUT = 0x40000000,  /* + the number of the input */
-    BATCH_TARGET = 0x60000000, /* + 1: where targets stand */
+    BATCH_TARGET = 0x60000000, /* + 1: the places of targets */
 };
 
 /* The index of element `first` of a sample of `width` elements. */
@@ -58,7 +59,8 @@ void batch_integers(uint64_t seed, uint32_t stream, uint64_t index, uint64_t n,
 uint64_t batch_hash(uint64_t hash, const void *data, size_t bytes);
 extern const uint64_t batch_hash_start;
 
-/* Fills *error (NULL allowed) unless it is taken; returns status. */
+/* Fills *error (NULL allowed) unless it already has an error; returns
+ * status. */
 int batch_fail(struct fsdp_error *error, int status, const char *where,
                const char *format, ...) __attribute__((format(printf, 4, 5)));
 

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is ignored is the model's own. */
+/* Ignored parameters are the model's own, and so held here: makes their storage
+ * and initial values. */
 static int hold_ignored(struct compute *c)
 {
     const struct fsdp_model *model = c->model;
@@ -45,7 +46,7 @@ static int hold_ignored(struct compute *c)
     return status;
 }
 
-/* It is live for a pass, as activations are. */
+/* Ignored parameters are live during a pass, as activations are. */
 static int upload_ignored(struct compute *c)
 {
     uint64_t n = 0;
@@ -149,8 +150,9 @@ void compute_close(struct compute *c)
         if (c->live) {
             all_dead(c);
         }
-        /* What is in flight, a poison of what is dead included, may still use
-         * the storage; whether that failed changes nothing any more. */
+        /* Work in flight, such as the poisoning of dead memory, may still use
+         * the storage, so it is waited for; whether it failed changes nothing
+         * any more. */
         (void)c->device->sync(c->device->self, c->stream);
     }
     for (uint32_t i = 0; c->device && i < c->n_buffers; i++) {
@@ -202,7 +204,7 @@ int compute_end(struct compute *c, float *out_loss)
         status = c->device->copy(c->device->self, c->stream, &loss, c->sum,
                                  sizeof(loss));
     }
-    /* The host reads the loss, and overwrites its samples. */
+    /* Waits, as the host now reads the loss, and may overwrite its samples. */
     synced = c->device->sync(c->device->self, c->stream);
     all_dead(c);
     if (out_loss) {
@@ -217,7 +219,8 @@ int compute_end(struct compute *c, float *out_loss)
     return FSDP_OK;
 }
 
-/* Operators know no strides, and are where the device's pointers are. */
+/* Refuses a tensor that operators cannot take: they know no strides, and need
+ * pointers of the device. */
 static int check_tensor(struct compute *c, uint32_t p, const char *what,
                         int status, const struct fsdp_tensor *t)
 {
@@ -257,8 +260,8 @@ static int check_tensor(struct compute *c, uint32_t p, const char *what,
     return FSDP_OK;
 }
 
-/* The float32 in the place of n elements that are lent. They are made when they
- * are first needed, and kept as all activations are. */
+/* The float32 copy of n elements that are lent in 16 bits. It is made when it
+ * is first needed, and kept as all activations are. */
 static int wide_of(struct compute *c, uint32_t index, uint32_t what, uint64_t n,
                    struct compute_wide **out)
 {
@@ -370,7 +373,8 @@ int compute_float_buffer(struct compute *c, uint32_t b, float **out)
     }
     FSDP_TRY(wide_of(c, b, COMPUTE_BUFFER, c->model->buffer_numel[b], &w));
     if (!w) {
-        return FSDP_ERR_INTERNAL; /* it has just been found, or made */
+        return FSDP_ERR_INTERNAL; /* cannot be: it has just been found, or
+                                   * made */
     }
     w->narrow = t.data;
     w->dtype = t.dtype;

@@ -349,7 +349,7 @@ int compute_attention_backward(struct compute *c,
     return run_op(c, &op);
 }
 
-/* What a loss multiplies its gradient by. */
+/* The factor by which an operator of a loss multiplies its gradient. */
 static float gradient_scale(const struct compute *c, float scale)
 {
     return c->access.loss_scale ? scale * *c->access.loss_scale : scale;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * data.h - the kinds of data that a workload is trained on, what it may leave
- * alone, what it may compute twice, and what of it is frozen.
+ * data.h - the kinds of data that a workload is trained on, which parameters it
+ * may leave alone, which parts it may compute twice, and which parameters are
+ * frozen.
  */
 #ifndef FSDP_CTS_DATA_H
 #define FSDP_CTS_DATA_H
@@ -21,8 +22,8 @@ static inline bool workload_is_exact(unsigned data)
     return data == WORKLOAD_EXACT || data == WORKLOAD_EXACT16;
 }
 
-/* Of a parameter that a pass leaves alone. The bits below it: no gradient of
- * it is asked for in microbatch 0, 1, ... */
+/* Says where passes leave a parameter alone (workload_model.idle). The bits
+ * below this one: its gradient is not asked for in microbatch 0, 1, ... */
 enum {
     WORKLOAD_UNSEEN = 0x80u /* no forward asks for it */
 };
@@ -30,11 +31,12 @@ enum {
 /*
  * Activation checkpointing: which parts of a model (a block of gpt, a layer of
  * mlp) drop what they computed in the forward, and compute it again in the
- * backward. What is recomputed together is a checkpoint.
+ * backward. Parts that are recomputed together are a checkpoint.
  */
 enum workload_recompute {
     WORKLOAD_KEEPS = 0,            /* nothing is dropped */
-    WORKLOAD_RECOMPUTE_BLOCK = 1,  /* what is in a part, inside its backward */
+    WORKLOAD_RECOMPUTE_BLOCK = 1,  /* the modules in a part, inside its
+                                    * backward */
     WORKLOAD_RECOMPUTE_AROUND = 2, /* each part, before its backward */
     WORKLOAD_RECOMPUTE_PAIR = 3,   /* two parts, before the second's backward */
     WORKLOAD_RECOMPUTE_HALF = 4,   /* as AROUND, but every second part */
@@ -88,7 +90,7 @@ enum workload_frozen {
     WORKLOAD_N_FROZEN = 6,
 };
 
-/* Whether a parameter of part i of n is. */
+/* Whether a parameter of part i of n is frozen. */
 static inline bool workload_is_frozen(unsigned frozen, unsigned i, unsigned n,
                                       bool is_vector)
 {

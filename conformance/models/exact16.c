@@ -3,26 +3,26 @@
  * exact16.c - see exact16.h.
  *
  * The bit budget, in units of 2^-8 for weights and outputs: weights begin as
- * 256 to 511 of them and move by lr = 2^-3 times a gradient of at most 500 over
- * 16 samples, in 2^-7. Over four steps, as cases have, a weight stays below
- * 2^4, an output of at most four below 2^6, which is 14 bits; a tie has 9 bits
- * more, a sum 1536 = 3 * 2^9 in a microbatch where all else is a multiple of 3.
- * So a loss has at most 23 bits and what the other columns add;
- * workload_exact_test.c measures what it has.
+ * 256 to 511 units and move by lr = 2^-3 times a gradient of at most 500 over
+ * 16 samples, in multiples of 2^-7. Over the four steps of cases a weight stays
+ * below 2^4, and an output, a sum of at most four, below 2^6, which is 14 bits;
+ * a tie has 9 bits more, a sum 1536 = 3 * 2^9 in a microbatch where all else is
+ * a multiple of 3. So a loss has at most 23 bits and what the other columns
+ * add; workload_exact_test.c measures how many there are.
  */
 #include "exact16.h"
 
 #include <string.h>
 
 enum {
-    UNIT = 3,         /* what K = 3 divides */
-    LARGE = 512,      /* units that a pending sum begins with */
+    UNIT = 3,         /* a multiple of K = 3 */
+    LARGE = 512,      /* units in the large terms of a pending sum */
     MOST_SUMS = 4,    /* ranks that have such sums, so that float16 has room */
     TIE_FIRST = 22,   /* ties are 12 k + 1 and 12 k - 1: both are 12 k */
     TIE_CHOICES = 19, /* k from 22 to 40: 263 to 481, of 9 bits */
 };
 
-/* Where a sample lies. */
+/* Where in a step a sample lies. */
 struct place {
     uint32_t microbatch, rank;
     uint64_t row; /* of the rank's batch */
@@ -57,8 +57,8 @@ void exact16_weights(uint64_t seed, uint32_t p, uint64_t first, uint64_t n,
     }
 }
 
-/* Ranks have different inputs in their first row where a layer has as many;
- * all microbatches of a rank have the same one. */
+/* In their first row different ranks use different inputs, as far as a layer
+ * has that many; all microbatches of a rank use the same one. */
 void exact16_inputs(const struct layers_model *m, uint32_t u, uint32_t step,
                     uint64_t first, uint64_t n, float *out)
 {
@@ -87,8 +87,8 @@ static uint32_t fewest_inputs(const struct layers_model *m)
     return least;
 }
 
-/* In the first microbatch of ranks that have an input of each layer to
- * themselves. */
+/* The tie of a sample: in the first row of the first microbatch, of ranks that
+ * have an input of each layer to themselves; else 0. */
 static float tie(const struct layers_model *m, uint32_t step, struct place at)
 {
     const uint32_t k = TIE_FIRST + (5 * step + 3 * at.rank) % TIE_CHOICES;
@@ -100,7 +100,8 @@ static float tie(const struct layers_model *m, uint32_t step, struct place at)
                : sign * (12.0f * (float)k + beside);
 }
 
-/* A small one, then a large one, then the large one is taken away. */
+/* The terms of a pending sum, one for each microbatch: a small one, a large
+ * one, and one that takes the large one away. */
 static float sum(uint32_t step, struct place at)
 {
     const float of_microbatch[] = {UNIT, UNIT * LARGE, -UNIT * LARGE};

@@ -5,10 +5,10 @@
  * (pre-norm), a last norm, a head of its own. Here: its config and its data.
  *
  * A step has 8 windows of the text, or one per grain if there are more of
- * those. The text is cut into as many parts, and each has one of the windows,
- * at another place at every step: no two of a step are the same, nor of two
- * steps soon after one another. The loss is the mean over positions. There are
- * no exact data: softmax rounds.
+ * those. The text is cut into as many parts as there are windows, and each part
+ * has one window, at another place at every step: so the windows of a step
+ * differ, and those of steps soon after one another, too. The loss is the mean
+ * over positions. There are no exact data: softmax rounds.
  *
  * And lora: gpt that is tuned by low-rank matrices beside those of its blocks
  * (Hu et al., arXiv 2106.09685).
@@ -23,7 +23,8 @@ enum {
     GPT_SAMPLES = 8
 };
 
-/* Where windows may start: one byte must follow them. */
+/* How many places there are where a window may start: one byte must follow
+ * it. */
 static uint64_t places(const struct gpt_model *m)
 {
     return m->base.config.text_bytes > m->size.time

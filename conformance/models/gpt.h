@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpt.h - what the files of the workloads gpt and lora share: sizes, and which
- * module and which parameter is which.
+ * gpt.h - what the files of the workloads gpt and lora share: sizes, and the
+ * numbers of modules and parameters.
  */
 #ifndef FSDP_CTS_GPT_H
 #define FSDP_CTS_GPT_H
@@ -26,8 +26,8 @@ struct gpt_model {
     struct model_build *build;
     struct batch batch; /* samples are windows of the text */
     struct gpt_size size;
-    uint32_t rank; /* lora: of what is beside each matrix of a block; else 0 */
-    uint32_t part; /* that is being built: embedding, blocks, what is behind */
+    uint32_t rank; /* lora: that of the matrices beside a block's; else 0 */
+    uint32_t part; /* being built: the embedding, a block, or the rest */
 };
 
 /* Modules: the root, "embed", the blocks with four modules below each, "norm",
@@ -48,7 +48,7 @@ enum gpt_part { /* of a block */
 
 /* Parameters: wte, wpe, twelve a block, the last norm's two, the head's. In
  * lora each matrix of a block has two small ones beside it, behind its bias:
- * down [n_in, rank] and up [rank, n_out]; y = x W + b + (x down) up. */
+ * down [n_in, rank] and up [rank, n_out], so that y = x W + b + (x down) up. */
 enum {
     GPT_WTE = 0,
     GPT_WPE = 1,

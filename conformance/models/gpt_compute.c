@@ -44,7 +44,7 @@ static uint32_t checkpoint_of(const struct workload_run *run, uint32_t i)
     return workload_checkpoint(run->model->base.config.recompute, i);
 }
 
-/* What comes out of a checkpoint is kept. */
+/* The output of an activation checkpoint is kept, and not recomputed. */
 static int allocate_blocks(struct workload_run *run)
 {
     struct compute *c = &run->compute;
@@ -63,7 +63,7 @@ static int allocate_blocks(struct workload_run *run)
     return FSDP_OK;
 }
 
-/* What lies behind the last block, and what its gradients need. */
+/* The activations behind the last block, and memory for the gradients there. */
 static int allocate_head(struct workload_run *run)
 {
     struct compute *c = &run->compute;
@@ -314,7 +314,8 @@ static int block_part(struct workload_run *run, bool back, uint32_t i,
     }
 }
 
-/* A block's part, and what is live of its checkpoint around that. */
+/* Computes a part of a block, with the storage of its checkpoint live from the
+ * first part to the last. */
 static int checkpointed_part(struct workload_run *run, uint32_t point,
                              uint32_t i, uint32_t part)
 {

@@ -7,7 +7,8 @@
 
 static const float norm_eps = 1e-5f;
 
-/* y += (x down) up, of lora's two matrices behind the bias. */
+/* y += (x down) up, with lora's two matrices, which are the parameters behind
+ * the bias. */
 static int add_beside(struct workload_run *run, uint32_t weight, uint64_t n_in,
                       uint64_t n_out, const float *x, float *y)
 {
@@ -24,7 +25,7 @@ static int add_beside(struct workload_run *run, uint32_t weight, uint64_t n_in,
     return compute_add(c, run->rows * n_out, y, run->beside, y);
 }
 
-/* What lies between the two is computed again, not kept. */
+/* The value between lora's two matrices is computed again, not kept. */
 static int beside_backward(struct workload_run *run, uint32_t weight,
                            uint64_t n_in, uint64_t n_out, const float *x,
                            const float *dy, float *dx)

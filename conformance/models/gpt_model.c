@@ -12,15 +12,14 @@
 
 /*
  * "odd": biases are smaller than eight ranks, and the model (3455 elements), a
- * block (365) and what is outside of blocks (2725) are multiples of none of
- * 2, 3, 4 and 7.
- * "tall": "tiny" with one block more, for the slope of memory.
- * "tied": "odd", but the head's weight is the embedding of bytes.
- * "deep": of more than 64 layers, each of few elements.
- * "even": what each parameter has is a multiple of 4, so that it lies where it
- * should also for who begins each at a multiple of 16 bytes.
- * "bench": 3.3 million elements, "124m": 122, "1b": 1212 million, for
- * measurements alone: no case names them, nor one of another number of blocks.
+ * block (365) and what is outside of blocks (2725) are multiples of none of 2,
+ * 3, 4 and 7. "tall": "tiny" with one block more, to measure how memory grows
+ * with blocks. "tied": "odd", but the head's weight is the embedding of bytes.
+ * "deep": more than 64 layers, each of few elements. "even": each parameter has
+ * a multiple of 4 elements, so that it lies in the same place for an engine
+ * that begins each at a multiple of 16 bytes. "bench": 3.3 million elements,
+ * "124m": 122, "1b": 1212 million, for measurements alone: no case names these,
+ * nor a size with another number of blocks.
  */
 enum {
     MOST_BLOCKS = 4096
@@ -36,7 +35,7 @@ const char *const gpt_size_names[] = {"odd",  "tiny", "tall", "small",
                                       "tied", "deep", NULL};
 const char *const lora_size_names[] = {"odd", "small", "even", NULL};
 
-/* What stands behind "-": a number of blocks. */
+/* Reads what stands behind "-" in a size: a number of blocks. */
 static bool parse_blocks(const char *text, uint32_t *out)
 {
     uint32_t n = 0;
@@ -65,7 +64,8 @@ bool gpt_size_find(const char *name, struct gpt_size *out)
     return false;
 }
 
-/* Embedding, blocks, and what is behind them. */
+/* Adds FSDP_FROZEN if the part being built is frozen; parts are the embedding,
+ * each block, and the rest. */
 static uint32_t frozen_or(const struct gpt_model *m, bool is_vector,
                           uint32_t flags)
 {
@@ -84,7 +84,8 @@ static void matrix(struct gpt_model *m, int32_t module, const char *name,
                           frozen_or(m, false, 0), 2, shape);
 }
 
-/* What is no matrix is not decayed, as is usual. */
+/* Adds a vector, which is not decayed, as is usual for parameters that are no
+ * matrices. */
 static void vector(struct gpt_model *m, int32_t module, const char *name,
                    uint64_t n)
 {
@@ -92,7 +93,8 @@ static void vector(struct gpt_model *m, int32_t module, const char *name,
                           frozen_or(m, true, FSDP_NO_DECAY), 1, &n);
 }
 
-/* Lora's two, which are never frozen with the rest, of a matrix of a block. */
+/* Adds lora's two matrices beside a matrix of a block; they are never frozen
+ * with the rest. */
 static void beside(struct gpt_model *m, int32_t module, const char *matrix,
                    uint64_t n_in, uint64_t n_out)
 {
@@ -146,7 +148,7 @@ static void build_block(struct gpt_model *m, uint32_t b)
     beside(m, at, join(s, b, ".mlp.down"), GPT_WIDEN * d, d);
 }
 
-/* Blocks are recomputed whole, or what is in them. */
+/* Blocks are recomputed as a whole, or only the modules in them. */
 static int build_recompute(struct gpt_model *m, uint32_t n_modules)
 {
     const uint32_t recompute = m->base.config.recompute;
@@ -177,7 +179,8 @@ enum gpt_init {
     GPT_INIT_0
 };
 
-/* The second of lora's two: what they add is small in the beginning. */
+/* Whether p is the second of lora's two matrices, which begins small, so that
+ * the two add little at first. */
 static bool is_up(const struct gpt_model *m, uint32_t p)
 {
     static const enum gpt_parameter matrix[] = {GPT_QKV, GPT_PROJECT, GPT_UP,
@@ -231,7 +234,7 @@ static int initial(void *context, uint32_t p, uint64_t first, uint64_t n,
         n > fsdp_numel(model, p) - first) {
         return FSDP_ERR_INVALID;
     }
-    if (model->parameter_alias[p] >= 0) { /* its original's */
+    if (model->parameter_alias[p] >= 0) { /* as its original */
         p = (uint32_t)model->parameter_alias[p];
     }
     switch (init_of(m, p)) {

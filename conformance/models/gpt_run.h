@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpt_run.h - what a run of gpt has on its device, and the layers that it goes
- * through: shared by gpt_compute.c and gpt_layers.c, and by nobody else.
+ * through. Private to gpt_compute.c and gpt_layers.c.
  */
 #ifndef FSDP_CTS_GPT_RUN_H
 #define FSDP_CTS_GPT_RUN_H
@@ -30,12 +30,13 @@ struct workload_run {
     float *n, *stat; /* the last norm */
     float *logits, *row_loss;
     float *dh, *dn, *d_norm, *d_wide;
-    /* lora: between its two matrices, the gradient there, what they add. */
+    /* lora: the value between its two matrices, the gradient there, and what
+     * the two add to the output. */
     float *low, *d_low, *beside;
 };
 
-/* y = x W + b; the bias is the parameter behind the weight. Of rows, n_in each,
- * to rows of n_out. */
+/* y = x W + b, where x has rows of n_in and y rows of n_out. The bias is the
+ * parameter behind the weight. */
 int gpt_affine(struct workload_run *run, uint32_t weight, uint64_t n_in,
                uint64_t n_out, const float *x, float *y);
 /* dx, and the gradients of weight and bias where these are trained. */
@@ -49,11 +50,13 @@ int gpt_norm(struct workload_run *run, uint32_t gamma, const float *x, float *y,
 /* run->dn is the gradient of the norm's output; dx its input's. */
 int gpt_norm_backward(struct workload_run *run, uint32_t gamma, const float *x,
                       const float *stat, float *dx);
-/* A block's norm: its input's gradient meets that of the residual stream. */
+/* A norm inside a block: the gradient of its input is added to that of the
+ * residual stream. */
 int gpt_inner_norm_backward(struct workload_run *run, uint32_t gamma,
                             const float *x, const float *stat);
 
-/* Of two parameters with one operator: both are frozen (NULL), or neither. */
+/* The gradients of two parameters that one operator computes together. Either
+ * both are frozen (NULL), or neither is. */
 int gpt_both_grads(struct compute *c, uint32_t p, uint32_t q, float **dp,
                    float **dq);
 

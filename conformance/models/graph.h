@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph.h - a random model: a tree of modules, calls of them, units. What is
- * drawn is a function of the seed alone; what is kept of it, of the size.
+ * drawn depends on the seed alone; which part of it is kept, on the size.
  *
  * Size "random" is all of it. "x" and 14 hexadecimal digits is a part: a bit
  * for each module, call and group that is kept, so that a smaller graph of
@@ -26,12 +26,12 @@ enum {
     GRAPH_CALLS = 32,   /* bits 15..46 */
     GRAPH_GROUPS = 8,   /* bits 47..54; group g has bit g mod 8 */
     GRAPH_BITS = 56,    /* bit 55: units have a reshard of their own */
-    GRAPH_TIES = 56,    /* this bit of the sizes that have ties, */
-    GRAPH_UNITS = 57,   /* and this one of those with units of parameters */
-    GRAPH_USES = 4,     /* calls of one module, in one sequence */
+    GRAPH_TIES = 56,    /* this bit: parameters may be tied */
+    GRAPH_UNITS = 57,   /* this bit: parameters may have other units */
+    GRAPH_USES = 4,     /* calls of one module in one sequence, at most */
     GRAPH_PARAMETERS = 64,
     GRAPH_OF_MODULE = 4,
-    GRAPH_OWN_UNITS = 3, /* that are of no module */
+    GRAPH_OWN_UNITS = 3, /* units that belong to no module, at most */
     GRAPH_MOST_UNITS = GRAPH_MODULES + GRAPH_OWN_UNITS,
 };
 
@@ -46,11 +46,11 @@ enum graph_kind {
     GRAPH_N_KINDS = 7,
 };
 
-/* What a seed brings with it; bits. */
+/* Features that a graph may have; bits. */
 enum graph_feature {
     GRAPH_REUSED = 1u << 0,       /* a module is called twice in training */
-    GRAPH_UNUSED = 1u << 1,       /* one with parameters is not called */
-    GRAPH_NO_BACKWARD = 1u << 2,  /* one is called, without a backward */
+    GRAPH_UNUSED = 1u << 1,       /* a module with parameters is not called */
+    GRAPH_NO_BACKWARD = 1u << 2,  /* a module is called without a backward */
     GRAPH_IDLE = 1u << 3,         /* no gradient in every microbatch */
     GRAPH_ROUTED = 1u << 4,       /* no gradient in some microbatches */
     GRAPH_UNSEEN = 1u << 5,       /* no forward asks for a parameter */
@@ -63,14 +63,15 @@ enum graph_feature {
     GRAPH_OWN_RESHARD = 1u << 12, /* units that reshard otherwise */
     GRAPH_IDLE_UNIT = 1u << 13,   /* a unit that training never needs */
     GRAPH_TIED = 1u << 14,        /* parameters that are tied */
-    GRAPH_OWN_UNIT = 1u << 15,    /* one in another unit than its module */
-    GRAPH_IGNORED = 1u << 16,     /* one that is in no unit */
+    GRAPH_OWN_UNIT = 1u << 15,    /* a parameter in another unit than its
+                                   * module */
+    GRAPH_IGNORED = 1u << 16,     /* a parameter that is in no unit */
     GRAPH_N_FEATURES = 17,
 };
 extern const char *const graph_feature_name[GRAPH_N_FEATURES];
 
 enum {
-    GRAPH_TRAIN = 1u, /* in which sequences a call is */
+    GRAPH_TRAIN = 1u, /* bits: the sequences that a call is in */
     GRAPH_EVAL = 2u
 };
 
@@ -80,7 +81,7 @@ struct graph_parameter {
     uint64_t shape[FSDP_MAX_DIMS];
     float scale;   /* of initial values */
     uint8_t idle;  /* as workload_model.idle */
-    int32_t tied;  /* the model's number of its original; -1: none */
+    int32_t tied;  /* number of its original in the model; -1: none */
     uint32_t unit; /* FSDP_NO_UNIT: it is ignored */
 };
 
@@ -89,7 +90,7 @@ struct graph_module {
     int32_t parent;
     uint32_t hidden;
     uint32_t group;
-    bool in_unit;  /* false: FSDP_NO_UNIT, if it has no parameter */
+    bool in_unit;  /* false: in no unit, if it has no parameter */
     bool detached; /* called without a backward */
     uint32_t n_parameters, first; /* first: in the model */
     struct graph_parameter parameter[GRAPH_OF_MODULE];
@@ -103,7 +104,7 @@ struct graph_call {
 };
 
 struct graph {
-    uint32_t width; /* columns of what flows from call to call */
+    uint32_t width; /* columns of the rows that flow from call to call */
     uint32_t samples;
     uint32_t n_modules, n_calls;
     struct graph_module module[GRAPH_MODULES];
@@ -111,27 +112,29 @@ struct graph {
     uint32_t n_units;
     uint32_t unit_of_module[GRAPH_MODULES];
     bool own_reshard;
-    bool own_units;                     /* of parameters, where they say so */
-    uint32_t reshard[GRAPH_MOST_UNITS]; /* of a group, then of a unit */
+    bool own_units;                     /* some parameters say their own */
+    uint32_t reshard[GRAPH_MOST_UNITS]; /* of groups as drawn, then of units */
 };
 
-/* All bits of a size; false: it is no size. "random": all are set but for those
- * of ties and of units. */
+/* All bits of a size; false: this is no size. "random" has all bits set but
+ * GRAPH_TIES and GRAPH_UNITS. */
 bool graph_size_bits(const char *size, uint64_t *bits);
 void graph_size_text(uint64_t bits, char size[16]);
 
-/* Draws and drops. */
+/* Draws the graph of a seed, and drops what `bits` do not keep. */
 void graph_draw(uint64_t seed, uint64_t bits, struct graph *out);
 uint32_t graph_features(const struct graph *g);
-/* Which bits of a size drop anything at all of this graph, as drawn. */
+/* The bits of a size that drop anything at all of the graph that this seed
+ * draws. */
 uint64_t graph_used_bits(uint64_t seed);
 
-/* Its points are of unit u: it is the module's, or one of its parameters'. */
+/* Whether a module's points concern unit u: it is the unit of the module, or of
+ * one of its parameters. */
 bool graph_is_of(const struct graph *g, uint32_t module, uint32_t u);
 
-/* The points of a sequence, forward and (train) backward, and those of what is
- * recomputed (enum workload_recompute: the parts of a graph are its leaves'
- * calls); at most GRAPH_POINTS. */
+/* The points of a sequence: forward, (train) backward, and those of recomputed
+ * calls (enum workload_recompute: the parts of a graph are the calls of its
+ * leaves). Returns how many: at most GRAPH_POINTS. */
 enum {
     GRAPH_POINTS = 6 * GRAPH_CALLS
 };
@@ -139,7 +142,7 @@ uint32_t graph_sequence(const struct graph *g, uint32_t which,
                         uint32_t recompute, uint32_t point[GRAPH_POINTS],
                         uint32_t module[GRAPH_POINTS]);
 
-/* What a workload_model of this workload is. */
+/* The graph workload's own workload_model. */
 struct graph_model {
     struct workload_model base;
     struct model_build *build;

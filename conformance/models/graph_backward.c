@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graph_backward.c - the derivative of what a leaf of a graph computes, by its
- * kind: gradients of its parameters, and of its input.
+ * graph_backward.c - the backward of a leaf of a graph, by its kind: gradients
+ * of its parameters and of its input.
  */
 #include "graph_run.h"
 

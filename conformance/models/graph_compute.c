@@ -2,10 +2,10 @@
 /*
  * graph_compute.c - what the modules of a graph compute, forward and backward.
  *
- * A row of `width` numbers flows from call to call. A leaf makes x to (x +
- * f(x)) / 2, so that values stay as large as they are, however many calls
- * there are. A block may add x0 W to the output, x0 being the pass's input.
- * The head adds these and its bias, and has the loss.
+ * A row of `width` numbers flows from call to call. A leaf turns x into (x +
+ * f(x)) / 2, so that values stay about as large, however many calls there are.
+ * A block may add x0 W to the output, x0 being the pass's input. The head adds
+ * all these and its bias, and has the loss.
  *
  * A leaf that is called keeps what its backward needs on a stack: calls of
  * one module that is used several times are told apart by their place on it.
@@ -35,7 +35,8 @@ static uint32_t checkpoint_of(const struct workload_run *run, uint32_t call)
     return workload_checkpoint(run->model->base.config.recompute, call);
 }
 
-/* Of one large piece; the first call, with `at` NULL, learns how large. */
+/* Deals out the parts of one large piece of memory; a first call, with `at`
+ * NULL, only learns how large that must be. */
 static uint64_t deal(struct workload_run *run, float *at)
 {
     const uint64_t rows = run->rows;
@@ -68,7 +69,7 @@ static uint64_t deal(struct workload_run *run, float *at)
     return used;
 }
 
-/* What is recomputed has storage of its own, which is not always live. */
+/* Recomputed calls have separate storage, as that is not always live. */
 static int allocate_checkpoints(struct workload_run *run)
 {
     const uint64_t wide = run->rows * widest(&run->model->graph);
@@ -147,7 +148,7 @@ static int graph_begin(struct workload_run *run, uint32_t rank, uint32_t step,
 
 /* ---- Forward ----------------------------------------------------------- */
 
-/* A parameter that nothing is computed from is looked at all the same. */
+/* Asks for a parameter that no computation needs, as if one did. */
 static int look_at_spare(struct workload_run *run, uint32_t module)
 {
     const struct graph_module *m = &run->model->graph.module[module];
@@ -223,8 +224,8 @@ static uint32_t last_with_backward(const struct workload_run *run, uint32_t n)
     return i > 0 ? i - 1 : n;
 }
 
-/* Of the checkpoint of the call whose backward is next: its calls in turn, also
- * those that have no backward. */
+/* Recomputes the calls of the next backward's checkpoint in turn, also those
+ * that have no backward. */
 static int recompute_leaf(struct workload_run *run, uint32_t module)
 {
     const uint32_t next = last_with_backward(run, run->depth);
@@ -288,7 +289,8 @@ static int backward_leaf(struct workload_run *run, uint32_t module)
     const struct graph_kept *k;
     uint32_t next;
 
-    /* Calls without a backward, which came later, halve what flows by. */
+    /* Passes over later calls without a backward: through them a gradient is
+     * only halved. */
     do {
         if (run->depth == 0) {
             return batch_fail(c->error, FSDP_ERR_INTERNAL, "graph",
@@ -327,7 +329,7 @@ static int backward_head(struct workload_run *run, uint32_t module)
     float *d;
 
     FSDP_TRY(graph_gradient(run, module, 0, &d));
-    if (d) { /* it may be frozen in a script, or be tied to what is */
+    if (d) { /* a script may have frozen it, or its original */
         FSDP_TRY(compute_column_sum(&run->compute, run->rows, w, run->dout, d));
     }
     return compute_upload(&run->compute, run->dy, run->dout, run->rows * w);

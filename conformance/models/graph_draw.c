@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graph_draw.c - draws a graph: modules, calls, units. Nothing is drawn
- * depending on what is kept, so that a part of a graph is like the whole.
+ * graph_draw.c - draws a graph: modules, calls, units. No draw depends on what
+ * the size keeps, so that a part of a graph is like the whole.
  */
 #include "graph.h"
 #include "graph_internal.h"
@@ -48,7 +48,8 @@ static void add_parameter(struct graph_module *m, const char *name,
     p->scale = scale;
 }
 
-/* One that no computation needs: of any shape. */
+/* Adds a spare parameter, which no computation needs and which may have any
+ * shape. */
 static void add_spare(struct chance *c, struct graph_module *m)
 {
     static const uint64_t shape[][3] = {{1, 1, 1},  {0, 1, 1}, {1, 1, 1},
@@ -128,7 +129,7 @@ static uint32_t depth_of(const struct graph *g, int32_t m)
     return depth;
 }
 
-/* One of the blocks so far; the root is one. */
+/* Draws one of the blocks so far as the parent; the root is one. */
 static int32_t draw_parent(struct chance *c, const struct graph *g, uint32_t n)
 {
     uint32_t of[GRAPH_MODULES] = {0};
@@ -199,7 +200,7 @@ static uint32_t draw_sequences(struct chance *c, bool other_eval)
                       : GRAPH_TRAIN | GRAPH_EVAL;
 }
 
-/* What is being called: blocks whose children have still to be. */
+/* The state of drawing calls: a block's children are still to be called. */
 struct calling {
     struct chance *c;
     struct graph *g;
@@ -221,7 +222,7 @@ static bool add_call(struct calling *x, uint32_t module, int32_t around)
     return true;
 }
 
-/* A leaf from anywhere in the tree, once more. */
+/* Calls a leaf from anywhere in the tree once more. */
 static void call_again(struct calling *x, int32_t around)
 {
     const uint32_t m = 1 + below(x->c, x->g->n_modules - 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph_internal.h - shared by graph*.c, and by nobody else. */
+/* graph_internal.h - private to graph*.c. */
 #ifndef FSDP_CTS_GRAPH_INTERNAL_H
 #define FSDP_CTS_GRAPH_INTERNAL_H
 
@@ -16,9 +16,11 @@ extern const struct workload workload_graph;
 
 /* The whole graph of a seed, before anything is dropped or numbered. */
 void graph_draw_all(uint64_t seed, struct graph *out);
-/* Ties parameters of a graph whose units and numbers are known; or none. */
+/* Ties parameters of a graph whose units and numbers are known, or none if not
+ * `ties`. */
 void graph_tie(struct graph *g, uint64_t seed, bool ties);
-/* Behind the ties: the unit of each parameter, its module's or not. */
+/* Called after graph_tie: gives each parameter its unit, which is its module's
+ * unless `own`. */
 void graph_give_units(struct graph *g, uint64_t seed, bool own);
 
 #endif

@@ -18,7 +18,8 @@ const char *const graph_feature_name[GRAPH_N_FEATURES] = {
 
 #define ALL_BITS (((uint64_t)1 << GRAPH_BITS) - 1)
 
-/* By the bits of ties and of units, as a number of two bits. */
+/* Names of sizes, indexed by the number that the bits of ties and of units
+ * make. */
 static const char *const whole[] = {"random", "ties", "units", "both"};
 static const char part[] = "xtub";
 
@@ -47,7 +48,7 @@ bool graph_size_bits(const char *size, uint64_t *bits)
         *bits = *bits * 16 + (uint64_t)(digit - digits);
     }
     *bits |= more;
-    return *bits != (ALL_BITS | more); /* that has a name of its own */
+    return *bits != (ALL_BITS | more); /* a whole graph has a name of its own */
 }
 
 void graph_size_text(uint64_t bits, char size[16])
@@ -130,7 +131,7 @@ static void drop_calls(struct graph *g, uint64_t bits)
     g->n_calls = n;
 }
 
-/* Units count from 0 by their first module. */
+/* Numbers the units from 0 by their first module. */
 static void make_units(struct graph *g, uint64_t bits)
 {
     uint32_t unit_of_group[GRAPH_MODULES];
@@ -275,7 +276,7 @@ static uint32_t features_of_unit(const struct graph *g, uint32_t u)
            (trained == 0 ? GRAPH_IDLE_UNIT : 0u);
 }
 
-/* A call within one of another unit. */
+/* Whether there is a call within a call of another unit. */
 static bool nests(const struct graph *g)
 {
     for (uint32_t i = 0; i < g->n_calls; i++) {

@@ -12,7 +12,7 @@
 
 /* ---- Sequences --------------------------------------------------------- */
 
-/* A call as far as a direction has it: the next one around it that has. */
+/* Whether call i has points in this sequence and direction. */
 static bool passes(const struct graph *g, uint32_t i, uint32_t in,
                    bool backward)
 {
@@ -58,7 +58,8 @@ static uint32_t forward(const struct graph *g, uint32_t in, bool backward,
     return n;
 }
 
-/* It computes something of what flows through: neither a block nor the head. */
+/* Whether a module changes what flows through it: it is neither a block nor the
+ * head. */
 static bool graph_is_leaf(const struct graph *g, uint32_t module)
 {
     const uint32_t kind = g->module[module].kind;
@@ -82,8 +83,8 @@ static uint32_t leaf_calls(const struct graph *g, uint32_t n,
     return calls;
 }
 
-/* Which of the calls so far is the last of a module: its backward comes next.
- */
+/* Which of the first n calls is the last one of a module: its backward comes
+ * next. */
 static uint32_t last_call(const uint32_t *call, uint32_t n, uint32_t module)
 {
     while (n > 0 && call[n - 1] != module) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph_own_units.c - which parameters of a graph are in another unit than
- * their module: in one of another module, in one that has no module, or in
- * none, and so ignored. Each has coins of its own, which depend on nothing that
- * is kept. What is tied follows its original. The head's trains, and so what it
- * is tied to: else a graph might train nothing.
+ * their module: in the unit of another module, in a unit that has no module, or
+ * in none, and so ignored. The random numbers of each parameter do not depend
+ * on what the size keeps. A tied parameter has the unit of its original. The
+ * head's parameter, and its original, are always in a unit: else a graph might
+ * train nothing.
  */
 #include "graph_internal.h"
 
@@ -12,8 +13,8 @@
 
 enum {
     OF_8_IGNORED = 1,
-    OF_8_ELSEWHERE = 3, /* up to here in another module's unit */
-    OF_8_ALONE = 4,     /* up to here in one without a module */
+    OF_8_ELSEWHERE = 3, /* up to here: in another module's unit */
+    OF_8_ALONE = 4,     /* up to here: in a unit without a module */
 };
 
 bool graph_is_of(const struct graph *g, uint32_t module, uint32_t u)
@@ -27,7 +28,8 @@ bool graph_is_of(const struct graph *g, uint32_t module, uint32_t u)
     return is;
 }
 
-/* Of which the head's only parameter, or a spare beside it, is another name. */
+/* Whether p is a parameter of the head, which has one and perhaps a spare, or
+ * the original of such a one. */
 static bool is_heads(const struct graph *g, uint32_t p)
 {
     const struct graph_module *head = &g->module[g->n_modules - 1];
@@ -39,8 +41,8 @@ static bool is_heads(const struct graph *g, uint32_t p)
     return is;
 }
 
-/* Units without a module stand behind all others, in the order in which they
- * are met. */
+/* Units without a module are numbered behind all others, in the order in which
+ * they are first drawn. */
 struct own_units {
     uint32_t of_modules;
     uint32_t number[GRAPH_OWN_UNITS];

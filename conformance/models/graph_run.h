@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graph_run.h - what a run of a graph has on its device: shared by
- * graph_compute.c and graph_backward.c, and by nobody else.
+ * graph_run.h - what a run of a graph has on its device. Private to
+ * graph_compute.c and graph_backward.c.
  */
 #ifndef FSDP_CTS_GRAPH_RUN_H
 #define FSDP_CTS_GRAPH_RUN_H
@@ -13,7 +13,7 @@ enum {
     GRAPH_NORM_EPS_INVERSE = 100000
 };
 
-/* One call's own storage. */
+/* The storage of one call. */
 struct graph_kept {
     uint32_t module;
     float *x; /* its input */
@@ -41,8 +41,8 @@ int graph_weight(struct workload_run *run, uint32_t module, uint32_t i,
 int graph_gradient(struct workload_run *run, uint32_t module, uint32_t i,
                    float **out);
 
-/* Of a leaf that was called: run->dy is the gradient of its f; run->f becomes
- * what that makes of x, to be added to dy. */
+/* The backward of a call of a leaf: run->dy is the gradient of its f, and
+ * run->f becomes the resulting gradient of x, to be added to dy. */
 int graph_derive(struct workload_run *run, const struct graph_kept *k);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graph_tie.c - which parameters of a graph are tied. Each has a coin of its
- * own, which depends on nothing that is kept; of those of one shape within a
- * unit whose coins fall alike, the second is tied to the first, the fourth to
- * the third. So their modules may be anywhere: one within the other's call,
- * called several times, or without a backward.
+ * graph_tie.c - which parameters of a graph are tied. The coin of each
+ * parameter does not depend on what the size keeps. Among parameters of one
+ * shape within a unit whose coins fall alike, the second is tied to the first,
+ * and the fourth to the third. So their modules may be anywhere: one within the
+ * other's call, called several times, or without a backward.
  */
 #include "graph_internal.h"
 
 #include <fsdp/arith/philox.h>
 #include <string.h>
 
-/* Two of three may be tied. */
+/* Whether a parameter may be tied: two of three may. */
 static bool may_be_tied(uint64_t seed, const struct graph_module *m, uint32_t i)
 {
     const uint64_t at = (uint64_t)m->drawn * GRAPH_OF_MODULE + i;
@@ -26,7 +26,7 @@ static bool is_alike(const struct graph_parameter *a,
            memcmp(a->shape, b->shape, a->n_dims * sizeof(*a->shape)) == 0;
 }
 
-/* An original that waits for its second name. */
+/* A parameter that may become an original: it waits for a second name. */
 struct single {
     const struct graph_parameter *parameter;
     uint32_t unit, number;

@@ -18,10 +18,10 @@ struct layers_size {
     const char *name;
     uint32_t n;
     uint32_t in[LAYERS_MAX], out[LAYERS_MAX];
-    bool tracks; /* it has buffers, which its forwards write */
+    bool tracks; /* it has buffers, which each forward writes */
 };
 
-/* What a workload_model of mlp and of linear is. */
+/* The workload_model of mlp and of linear. */
 struct layers_model {
     struct workload_model base;
     struct model_build *build;
@@ -29,8 +29,8 @@ struct layers_model {
     struct layers_size size;
 };
 
-/* Layer u is module u + 1 and has parameter u. `n_sizes` sizes to choose from,
- * the first is the default. As workload.describe. */
+/* Layer u is module u + 1 and has parameter u. There are `n_sizes` sizes to
+ * choose from, and the first is the default. Otherwise as workload.describe. */
 int layers_describe(const struct workload *workload, const char *root_class,
                     const struct layers_size *sizes, uint32_t n_sizes,
                     uint64_t samples, const struct workload_config *config,
@@ -39,9 +39,10 @@ int layers_describe(const struct workload *workload, const char *root_class,
                     struct workload_model **out, struct fsdp_error *error);
 
 /*
- * Buffers, of a size that tracks: how many forwards there were; and of each
- * layer a running mean of its outputs, and their mean in the last forward,
- * which is not persisted. The odd layers' running means are stored in bf16.
+ * The buffers of a size that tracks: how many forwards there were; and for each
+ * layer a running mean of its outputs, and the mean of its outputs in the last
+ * forward, which is not persisted. The odd layers' running means are stored in
+ * bf16.
  */
 enum {
     LAYERS_COUNT = 0,

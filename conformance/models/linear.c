@@ -7,14 +7,14 @@
  *
  * The bit budget of exact data, for T steps of SGD with a learning rate 2^-e
  * and divide factors that are powers of two. S = 16 samples a step, c is -1, 0
- * or 1 with at most 8 others than 0 a row, x_u is an integer with at most 16
- * others than 0 a row, and the sum of |x| over a row of all layers is at most
- * 64: |x| <= A. A step moves a weight by a multiple of 2^-e / S, by at most A
- * S of them, and weights start as -1, 0 or 1, which is S 2^e of them. So in
- * these units a weight is at most S (A T + 2^e), an output at most 64 times
- * that, and the loss of all rows at most 16 * 8 * 64 * 16 * (A T + 2^e) =
- * 2^17 (A T + 2^e) where there are 8 columns, 2^15 (A T + 2^e) for the 2 of
- * "tiny". Below 2^24 nothing is rounded, in any order: T + 2^e <= 128 for
+ * or 1, and a row of it has at most 8 that are not 0; x_u is an integer, of
+ * which a row has at most 16 that are not 0; and the sum of |x| over a row of
+ * all layers is at most 64, with |x| <= A. The unit is 2^-e / S: a step moves a
+ * weight by at most A S units, and weights start as -1, 0 or 1, and 1 is S 2^e
+ * units. So in these units a weight is at most S (A T + 2^e), an output at most
+ * 64 times that, and the loss of all rows at most 16 * 8 * 64 * 16 * (A T +
+ * 2^e) = 2^17 (A T + 2^e) where there are 8 columns, 2^15 (A T + 2^e) for the 2
+ * of "tiny". Below 2^24 nothing is rounded, in any order: T + 2^e <= 128 for
  * "small" and "large" (A = 1), 8 T + 2^e <= 512 for "tiny" (A = 8).
  */
 #include "compute.h"
@@ -88,7 +88,8 @@ static int linear_initial(void *context, uint32_t p, uint64_t first, uint64_t n,
     return FSDP_OK;
 }
 
-/* What |x| may be, so that a row of all inputs sums to LINEAR_ROW_SUM. */
+/* The largest |x| with which a row of all inputs still sums to at most
+ * LINEAR_ROW_SUM. */
 static uint32_t exact_bound(const struct layers_model *m)
 {
     uint32_t nonzero = 0;
@@ -101,8 +102,8 @@ static uint32_t exact_bound(const struct layers_model *m)
     return LINEAR_ROW_SUM / nonzero < 8 ? LINEAR_ROW_SUM / nonzero : 8;
 }
 
-/* Keeps `keep` neighbours (cyclically) of `width` elements, which ones is a
- * function of their first one's place in the random numbers. */
+/* Keeps `keep` neighbours (cyclically) of a row's `width` elements and sets the
+ * others to 0. Where they begin is random, by the row's place in the stream. */
 static void thin_out(uint64_t seed, uint32_t stream, uint64_t index,
                      uint64_t width, uint64_t keep, float *row)
 {

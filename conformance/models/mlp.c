@@ -6,21 +6,21 @@
  * 256 samples that are the same at every step.
  *
  * Its size "track" keeps buffers beside its weights, which each forward writes,
- * an evaluation's too: how many there were, and of each layer the mean of its
- * outputs, over the samples of the rank's first grain, so that rank 0 has the
+ * an evaluation's too: how many there were, and for each layer the mean of its
+ * outputs over the samples of the rank's first grain, so that rank 0 has the
  * same in worlds that have the same grains. The loss depends on none of them.
  *
  * Natural data: inputs are uniform, targets are what one random layer with a
- * ReLU makes of them. Initial weights of the last layer are not negative, as
- * its ReLU would keep an output dead for ever that starts so.
+ * ReLU makes of them. Initial weights of the last layer are not negative: its
+ * ReLU would keep an output that starts below 0 at 0 for ever.
  *
  * Exact data: a single step (forward, backward, fold) has no rounding before
  * the division by the world, so that every order of summation gives the same
- * bits. Inputs are -1, 0 or 1, targets -2..2, weights -1 or 1 where (i - j)
- * mod in < 3 and 0 elsewhere. Hence at most 3 terms a sum in forward: outputs
- * are integers of at most 3^4 = 81. Backward is in units of the loss scale
- * 2 / (rows * n), a power of two as rows and n are, and a row of a weight has
- * at most 3 * ceil(out / in) entries. The largest sums are those of the
+ * bits. Inputs are -1, 0 or 1, targets -2..2, weights -1 or 1 where (i - j) mod
+ * in < 3 and 0 elsewhere. Hence at most 3 terms a sum in forward: outputs are
+ * integers of at most 3^4 = 81. Gradients are multiples of the loss scale 2 /
+ * (rows * n), which is a power of two as rows and n are, and a row of a weight
+ * has at most 3 * ceil(out / in) entries. The largest sums are those of the
  * losses, 256 * 8 * 83^2 = 1.4e7, and of a gradient, 256 * 96 * 504 = 1.2e7
  * (size "wide"); both are below 2^24.
  */
@@ -116,7 +116,7 @@ static int mlp_initial_buffer(void *context, uint32_t b, uint64_t first,
         return FSDP_OK;
     }
     batch_uniform(m->base.config.seed, MLP_BUFFER + b, first, n, 1.0f, mean);
-    if (first == 0 && n > 0) { /* another bf16, if it is a float16 before */
+    if (first == 0 && n > 0) { /* by way of float16 it would be another bf16 */
         mean[0] = 1.0f + 0x1p-8f + 0x1p-12f;
     }
     for (uint64_t i = 0; i < n; i++) {
@@ -142,7 +142,7 @@ static void draw_teacher(const struct layers_model *m, float *teacher)
                   (uint64_t)inputs_of(m) * outputs_of(m), 1.0f, teacher);
 }
 
-/* With a ReLU; in double, so that its own rounding is no theme. */
+/* With a ReLU, and in double, so that rounding plays no role. */
 static void teach(const struct layers_model *m, const float *teacher,
                   const float *x, float *target)
 {
@@ -200,8 +200,8 @@ static uint32_t checkpoint_of(const struct workload_run *run, uint32_t u)
     return workload_checkpoint(run->model->base.config.recompute, u);
 }
 
-/* Each layer's output, before and behind its activation. What comes out of a
- * checkpoint is kept. */
+/* Allocates each layer's output, before and behind its activation. The output
+ * of an activation checkpoint is kept. */
 static int allocate_layers(struct workload_run *run, uint64_t rows,
                            uint64_t *widest)
 {
@@ -305,7 +305,7 @@ static int forward(struct workload_run *run, uint32_t u)
                         run->x[u + 1]);
 }
 
-/* And the gradient of the last layer's output. */
+/* Also computes the gradient of the last layer's output. */
 static int loss(struct workload_run *run)
 {
     const struct layers_size *size = &run->model->size;
@@ -342,7 +342,7 @@ static int backward(struct workload_run *run, uint32_t u)
                                    size->out[u], dy, w, run->dy[(u + 1) % 2]);
 }
 
-/* It is counted on the host, which waits for what was there. */
+/* The host fetches the count, adds this forward, and writes it back. */
 static int count_forward(struct workload_run *run)
 {
     struct compute *c = &run->compute;
@@ -357,7 +357,7 @@ static int count_forward(struct workload_run *run)
     return compute_store(c, at, &run->count, sizeof(run->count));
 }
 
-/* mean := 7/8 mean + 1/8 of what it is now. */
+/* The running mean becomes 7/8 of itself and 1/8 of this forward's mean. */
 static int track(struct workload_run *run, uint32_t u)
 {
     const uint64_t rows = run->model->batch.grain_samples;
@@ -380,7 +380,7 @@ static int track(struct workload_run *run, uint32_t u)
     return FSDP_OK;
 }
 
-/* A layer's part of a pass, and what is live of its checkpoint around that. */
+/* A layer's part of a pass, around which its checkpoint's storage is live. */
 static int compute_module(struct workload_run *run, uint32_t point,
                           uint32_t module)
 {
@@ -404,7 +404,7 @@ static int compute_module(struct workload_run *run, uint32_t point,
         FSDP_TRY(track(run, u));
     }
     if (point == FSDP_PRE_FORWARD && u + 1 == layers) {
-        FSDP_TRY(loss(run)); /* it is never recomputed */
+        FSDP_TRY(loss(run)); /* the loss is never recomputed */
     }
     if (back ? workload_enters(run->model->base.config.recompute, u) != 0
              : point == FSDP_PRE_FORWARD &&

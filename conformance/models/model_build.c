@@ -181,7 +181,8 @@ static int32_t build_tensor(struct model_build *b, struct build_list *list,
                                 node->name, (unsigned)node->dtype);
     }
     for (uint32_t d = 0; d < node->n_dims; d++) {
-        /* Extents beside a 0 count too: someone will multiply them. */
+        /* Extents beside a 0 must not overflow either: an engine may multiply
+         * them. */
         if (node->shape[d] != 0 && numel > INT64_MAX / bytes / node->shape[d]) {
             return model_build_fail(b, FSDP_ERR_INVALID, "%s: too large",
                                     node->name);

@@ -35,8 +35,8 @@ int32_t model_build_parameter(struct model_build *b, const char *name,
                               int32_t module, uint32_t dtype, uint32_t flags,
                               uint32_t n_dims, const uint64_t *shape);
 
-/* Another name, of another module, for a parameter that exists: tied. Shape,
- * dtype and flags are those of the original. */
+/* Another name, in another module, for a parameter that exists: the two are
+ * tied. Shape, dtype and flags are those of the original. */
 int32_t model_build_tied(struct model_build *b, const char *name,
                          int32_t module, int32_t original);
 

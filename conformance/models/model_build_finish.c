@@ -2,7 +2,7 @@
 /*
  * model_build_finish.c - finishes a description: its sequences, and parallel
  * arrays. Sequences are walks over the tree of modules, without recursion, as
- * whoever describes a model decides how deep its tree is.
+ * the tree may be as deep as its author likes.
  */
 #include "model_build_internal.h"
 
@@ -65,8 +65,8 @@ static void walk_mirror(uint32_t n, uint32_t *point, uint32_t *module)
     }
 }
 
-/* What follows `at` points of a sequence: the 2 * n points of a forward that
- * are of a checkpoint, as those of a recompute. */
+/* Appends to the `at` points of a sequence those of the 2 * n points of a
+ * forward that belong to a checkpoint, as points of a recompute. */
 static uint32_t add_recompute(uint32_t n, const uint32_t *checkpoint,
                               uint32_t which, uint32_t at, uint32_t *point,
                               uint32_t *module)
@@ -117,7 +117,8 @@ static uint32_t walk_recomputed(uint32_t n, const int32_t *parent,
     return at;
 }
 
-/* The PRE point that a POST point closes; BEGIN for what closes nothing. */
+/* The PRE point that a POST point closes; BEGIN for a point that closes
+ * none. */
 static uint32_t opener(uint32_t point)
 {
     switch (point) {
@@ -190,8 +191,8 @@ int model_sequence_check(const struct fsdp_sequence *sequence,
 
 /* ---- The builder --------------------------------------------------------- */
 
-/* An own sequence is stored at once; train and eval have slots of their own
- * at the front, so that the array is grown by copying. */
+/* The model's own sequences are stored as they come, and train and eval have
+ * fixed slots in front of them; the array grows by copying. */
 static int build_slot(struct model_build *b, const char *name, uint32_t *slot)
 {
     const struct fsdp_sequence **grown;
@@ -310,9 +311,9 @@ static bool owns(const struct model_build *b, int32_t module, bool frozen)
     return false;
 }
 
-/* What is trainable, or has something trainable in front of it, has a backward;
- * a frozen beginning of the model has none. Returns how many points are left.
- * In a model without anything frozen all are. */
+/* Drops the backward points of the model's frozen beginning: a module has a
+ * backward only if it, or a module before it, has trainable parameters. Returns
+ * how many points are left; if nothing is frozen, all are. */
 static uint32_t leave_out_frozen(struct model_build *b, uint32_t n,
                                  uint32_t *point, uint32_t *module)
 {
@@ -340,7 +341,7 @@ static uint32_t leave_out_frozen(struct model_build *b, uint32_t n,
     return left;
 }
 
-/* The two sequences that follow from the tree, where none was given. */
+/* Makes train and eval from the tree, unless the model gave its own. */
 static int build_derived(struct model_build *b, const int32_t *parent)
 {
     const uint32_t n = b->modules.n;

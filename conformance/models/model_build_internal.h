@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * model_build_internal.h - what the files of the builder share: its lists, and
- * the one chain that all its memory hangs on, so that there is one way to give
- * it back.
+ * the single chain of all its memory, so that there is one way to give it back.
  */
 #ifndef FSDP_CTS_MODEL_BUILD_INTERNAL_H
 #define FSDP_CTS_MODEL_BUILD_INTERNAL_H
@@ -55,9 +54,9 @@ const char *model_build_string(struct model_build *b, const char *text);
 int model_build_open(struct model_build *b, const char *name);
 
 /*
- * Of a call sequence: INVALID unless every POST closes the PRE before it that
- * is open, of the same module and direction, and nothing stays open. `detail`
- * says what is wrong.
+ * Checks a call sequence: INVALID unless every POST closes the last PRE that is
+ * still open, which is of the same module and direction, and nothing stays
+ * open. `detail` says what is wrong.
  */
 int model_sequence_check(const struct fsdp_sequence *sequence,
                          uint32_t n_modules, char *detail, size_t bytes);

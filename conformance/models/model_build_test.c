@@ -116,12 +116,12 @@ UNIT_TEST(test_recompute_sequences)
     static const struct {
         uint32_t checkpoint[5], n, point[12], module[12]; /* of the backward */
     } wants[] = {
-        /* What is in a, inside a's backward. */
+        /* The modules in a, inside a's backward. */
         {{0, 0, 0, 1, 1},
          14,
          {b, b, B, b, r, R, r, R, b, B, b, B},
          {0, 2, 2, 1, 3, 3, 4, 4, 4, 4, 3, 3}},
-        /* a and what is in it, before its backward. */
+        /* a and the modules in it, before its backward. */
         {{0, 1, 0, 1, 1},
          16,
          {b, b, B, r, r, R, r, R, R, b, b, B},

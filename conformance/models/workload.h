@@ -34,7 +34,8 @@ struct workload_config {
     uint32_t frozen;    /* enum workload_frozen */
 };
 
-/* What a workload is described by; owned by the workload until `release`. */
+/* The description of a workload's model; owned by the workload until
+ * `release`. */
 struct workload_model {
     struct fsdp_model model; /* sequences: [0] train, [1] eval */
     const uint8_t *idle;     /* [n_parameters], or NULL: none is left alone */
@@ -48,8 +49,8 @@ struct workload_access {
     int (*param)(void *self, uint32_t p, struct fsdp_tensor *out);
     int (*grad)(void *self, uint32_t p, struct fsdp_tensor *out);
     void *self;
-    /* What the loss is multiplied by for its backward, read where that begins;
-     * the loss that `end` says is not. NULL: 1. */
+    /* The factor of the loss in the backward, read where that begins; the loss
+     * that `end` returns is not multiplied by it. NULL: 1. */
     const float *loss_scale;
     /* [n_parameters]: flags of parameters, as they are now. NULL: as the model
      * says. */
@@ -58,12 +59,12 @@ struct workload_access {
      * model's own, keeps its initial values, and no engine takes its gradient.
      * NULL: all are in units. */
     const bool *ignored;
-    /* As fsdp_engine.buffer. What is not whole, the model leaves alone: data is
-     * NULL then. NULL: buffers are left alone. */
+    /* As fsdp_engine.buffer. The model leaves a buffer alone that is not whole:
+     * its data is NULL then. NULL: the model leaves all buffers alone. */
     int (*buffer)(void *self, uint32_t b, struct fsdp_tensor *out);
 };
 
-/* Samples on their way to a program of its own; borrowed. */
+/* Samples as they are handed to a separate program; borrowed. */
 struct workload_samples {
     const char *name;  /* the workload's own: "x", "target" */
     const char *dtype; /* as safetensors spell it */
@@ -81,7 +82,7 @@ struct workload {
     bool any_size;            /* `describe` knows more, and copies the name */
     uint32_t data_kinds;      /* bit (1 << enum workload_data) set: offered */
     uint32_t recomputes;      /* (1 << enum workload_recompute): also offered */
-    uint32_t recomputes_too;  /* and these, which drawn scripts do not have */
+    uint32_t recomputes_too;  /* also offered, but not to drawn cases */
     uint32_t freezes;         /* (1 << enum workload_frozen): also offered */
 
     /* Describes the model. INVALID: the config does not fit (names what). */
@@ -129,7 +130,8 @@ struct workload {
 extern const struct workload *const workloads[];
 const struct workload *workload_find(const char *name); /* NULL: none */
 
-/* Of `recomputes` or `freezes`: how many are offered, and number i of them. */
+/* How many values a set of bits such as `recomputes` or `freezes` offers, and
+ * the i-th of them. */
 static inline uint32_t workload_offers(uint32_t bits)
 {
     return (uint32_t)__builtin_popcount(bits);

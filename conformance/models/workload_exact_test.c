@@ -3,10 +3,10 @@
  * workload_exact_test.c - exact data are exact: no order of any sum of a step
  * rounds.
  *
- * The device is the reference one, with a look over its shoulder: for every
- * sum, terms are multiples of some 2^low, and if their magnitudes add up to at
- * most 2^24 of it, then every partial sum in every order is a float32. The
- * result must also be the sum that double arithmetic finds in reverse.
+ * The device is the reference one, whose operators are watched: if all terms of
+ * a sum are multiples of some 2^low, and their magnitudes add up to at most
+ * 2^24 times that, then every partial sum in every order is a float32. The
+ * result must also be the sum that double arithmetic finds in reverse order.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 #include <fsdp/arith/cast.h>
 
-/* A sum, watched. */
+/* A sum that is watched. */
 struct tally {
     double sum, magnitude;
     int low; /* all terms are multiples of 2^low */
@@ -178,7 +178,8 @@ static int run_and_check(void *self, struct fsdp_stream *stream,
     return FSDP_OK;
 }
 
-/* Sums of all ranks' and microbatches' gradients, and of the losses. */
+/* The sums of the gradients of all ranks and microbatches, and of the
+ * losses. */
 struct folded {
     struct tally *element;
     struct tally loss;
@@ -295,10 +296,10 @@ UNIT_TEST(test_linear_is_exact_for_many_steps)
 }
 
 /*
- * Of exact16: the same in 16 bits. A step is played as the specification says,
+ * The same for exact16 in 16 bits. A step is played as the specification says,
  * with every rounding; the ranks' sums must then be exact in the dtype of the
- * wire, in any order, and so must be the quotient and the product that divide
- * them.
+ * wire, in any order, and so must be their quotient by the divisor, and their
+ * product with its inverse.
  */
 struct narrow {
     const char *name;
@@ -349,7 +350,7 @@ static void narrow_pass(struct narrow_run *x, uint32_t rank, uint32_t number,
     }
 }
 
-/* Adds up what is pending, and what the world makes of it to `kept`. */
+/* Reduces the pending sums over the world, and adds the result to `kept`. */
 static void narrow_reduce(struct narrow_run *x, float divisor)
 {
     const double room = x->d->reduce == FSDP_DTYPE_BF16  ? 0x1p8

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workload_frozen_test.c - a model of which something is frozen asks for no
- * gradient of that, and computes the others to the same bits. What is frozen
- * at its beginning is not gone back through.
+ * workload_frozen_test.c - a model with frozen parameters does not ask for
+ * their gradients, and computes the others to the same bits. The backward does
+ * not visit a frozen beginning of the model.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ static bool is_frozen(const struct fsdp_model *model, uint32_t p)
     return (model->parameter_flags[p] & FSDP_FROZEN) != 0;
 }
 
-/* Whether a module is gone back through. */
+/* Whether the backward visits a module. */
 static bool goes_back(const struct fsdp_model *model, uint32_t module)
 {
     const struct fsdp_sequence *s = model->sequence[FSDP_SEQUENCE_TRAIN];
@@ -29,8 +29,8 @@ static bool goes_back(const struct fsdp_model *model, uint32_t module)
     return false;
 }
 
-/* Modules, and so parameters, stand in the order in which they are called; a
- * module's are frozen together where it is at the beginning. */
+/* Modules, and so parameters, stand in the order in which they are called; the
+ * parameters of a module are frozen together where it is at the beginning. */
 static void check_sequence(const struct fsdp_model *model)
 {
     bool trains = false;
@@ -76,11 +76,11 @@ static uint32_t compare(const char *workload, const char *size, uint32_t frozen,
         }
         n++;
         for (uint64_t i = 0; i < numel; i++) {
-            assert_true(isnan(some.grad[p][i])); /* nobody wrote it */
+            assert_true(isnan(some.grad[p][i])); /* it was not written */
         }
     }
     assert_true(n < all.model->model.n_parameters);
-    if (!is_graph) { /* whose sequences are its own */
+    if (!is_graph) { /* a graph has its own sequences */
         assert_true(n > 0);
         check_sequence(&some.model->model);
     }

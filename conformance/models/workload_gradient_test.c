@@ -49,7 +49,8 @@ static double difference(struct trial *t, uint32_t p, const float *direction,
            (2.0 * (double)h);
 }
 
-/* One direction: masked by bits of stream `mask`, not at all for 0. */
+/* Checks one direction: the gradient, masked by random bits of stream `mask`,
+ * or unmasked if that is 0. */
 static void check_direction(struct trial *t, uint32_t p, uint32_t mask,
                             const float *grad, const float *at,
                             float *direction)
@@ -69,7 +70,8 @@ static void check_direction(struct trial *t, uint32_t p, uint32_t mask,
         assert_true(mask != 0 || n < 4 || is_graph);
         return;
     }
-    /* A change of 1e-3, unless that takes it too far from here. */
+    /* The step changes the loss by 1e-3, unless the parameter would move too
+     * far. */
     h = (float)fmin(1e-3 / slope, (is_graph ? 0.002 : 0.05) / sqrt(slope));
     /* Two step sizes, so that the error of second order cancels. */
     found = (4.0 * difference(t, p, direction, at, 0.5f * h) -
@@ -93,7 +95,7 @@ static void check_parameter(struct trial *t, uint32_t p)
     (void)trial_pass(t, FSDP_SEQUENCE_TRAIN, 1, 2, 0);
     memcpy(copy + n, t->grad[p], n * sizeof(*copy));
     for (uint64_t e = 0; e < n; e++) {
-        assert_true(isfinite(copy[n + e])); /* all of it was written */
+        assert_true(isfinite(copy[n + e])); /* every element was written */
     }
     for (uint32_t mask = 0; mask <= MASKS; mask++) {
         check_direction(t, p, mask, copy + n, copy, copy + 2 * n);
@@ -101,8 +103,8 @@ static void check_parameter(struct trial *t, uint32_t p)
     free(copy);
 }
 
-/* Whether the gradient is that of the loss of an evaluation: the same is
- * called, once, and nothing counts as constant. */
+/* Whether the loss of an evaluation has the training gradient: both call the
+ * same modules, each once, and no call counts as constant. */
 static bool is_differentiable(const struct graph *g)
 {
     bool good = (graph_features(g) & (GRAPH_OTHER_EVAL | GRAPH_REUSED)) == 0;
@@ -126,7 +128,7 @@ static uint32_t check_graph(uint64_t seed)
     for (uint32_t p = 0;
          p < t.model->model.n_parameters && is_differentiable(&m->graph); p++) {
         (void)trial_pass(&t, FSDP_SEQUENCE_TRAIN, 1, 2, 0);
-        /* NaN: no gradient of it was written. */
+        /* NaN: no gradient of this parameter was written. */
         if (fsdp_numel(&t.model->model, p) > 0 && !isnan(t.grad[p][0])) {
             assert_int_equal(t.model->idle[p] & 1, 0);
             check_parameter(&t, p);
@@ -152,9 +154,9 @@ UNIT_TEST(test_graph)
     assert_true(n > 50);
 }
 
-/* Of a hundred parameters that training calls, nearly all make a difference
- * to the loss (a ReLU may be dead, and a row of one number has no norm), and no
- * other does. */
+/* Of a hundred parameters whose modules training calls, nearly all make a
+ * difference to the loss (a ReLU may be dead, and a row of one number has no
+ * norm); parameters of other modules make none. */
 UNIT_TEST(test_graph_is_sensitive)
 {
     uint32_t called = 0;

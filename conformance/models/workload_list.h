@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workload_list.h - the workloads, each by its own name.
+ * workload_list.h - declares each workload by its own name.
  */
 #ifndef FSDP_CTS_WORKLOAD_LIST_H
 #define FSDP_CTS_WORKLOAD_LIST_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * workload_recompute_test.c - activations that are dropped and computed again
- * change no bit of a loss or of a gradient, and fewer are live at once. What is
- * dropped becomes NaN here, so that a model that reads it without recomputing
- * shows.
+ * change no bit of a loss or of a gradient, and fewer are live at once. Dropped
+ * activations become NaN here, so that a model that reads them without
+ * recomputing is found out.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "testing/unit_testing.h"
 #include "workload_testing.h"
 
-/* How often a backward stops to recompute. The activations of a single
- * checkpoint are live all at once, in the forward or the backward. */
+/* How often a backward stops to recompute. (If it does so once, the activations
+ * of that checkpoint are live all at once, in the forward or the backward.) */
 static uint32_t checkpoints(const struct fsdp_model *model)
 {
     const struct fsdp_sequence *s = model->sequence[FSDP_SEQUENCE_TRAIN];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * workload_test.c - descriptions and samples, which need no device: sizes are
- * what they are said to be, slices of initial weights agree with the whole,
- * samples differ where they should, and a config that does not fit is refused
- * with a sentence.
+ * those that their comments claim, slices of initial weights agree with the
+ * whole, samples differ where they should, and a config that does not fit is
+ * refused with a sentence.
  */
 #include <fsdp/arith/bits.h>
 #include <math.h>
@@ -76,13 +76,14 @@ static void check_slices(const struct fsdp_model *model)
         FSDP_ERR_INVALID);
 }
 
-/* Every module is entered once each way, and left where it was entered. */
+/* Every module is entered once in each direction, and left before the module
+ * around it. */
 static void check_sequences(const struct fsdp_model *model, bool any_calls)
 {
     const struct fsdp_sequence *train = model->sequence[FSDP_SEQUENCE_TRAIN];
     const struct fsdp_sequence *eval = model->sequence[FSDP_SEQUENCE_EVAL];
 
-    if (any_calls) { /* test in case_graph_test.c */
+    if (any_calls) { /* graphs: case_graph_test.c */
         return;
     }
     assert_int_equal(train->n, 4 * model->n_modules);
@@ -161,7 +162,8 @@ UNIT_TEST(test_sizes)
     check_total("lora", "small", 236928 + 4 * 4096);
 }
 
-/* Also of who begins each parameter at a multiple of 16 bytes. */
+/* Size "even" also suits an engine that begins each parameter at a multiple of
+ * 16 bytes. */
 UNIT_TEST(test_even_in_every_parameter)
 {
     struct workload_model *m = describe("lora", "even", 0, 1, 1, 0);
@@ -191,7 +193,7 @@ UNIT_TEST(test_gpt_of_any_number_of_blocks)
     many->workload->release(many);
 }
 
-/* Parameters of modules [first, last). */
+/* Elements of the parameters of modules [first, last). */
 static uint64_t part(const struct fsdp_model *model, uint32_t first,
                      uint32_t last)
 {

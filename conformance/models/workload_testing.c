@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workload_testing.c - the engine that the workloads' tests put in an
- * engine's place, with a device that counts what is live.
+ * workload_testing.c - what the workloads' tests have in the place of an
+ * engine, with a device that counts live bytes.
  */
 #include "workload_testing.h"
 

@@ -8,8 +8,8 @@
 
 #include "workload.h"
 
-/* The reference device (ref/device.h), which these tests are linked with.
- * Declared here, as nothing in this folder includes a file of an engine. */
+/* The reference device (ref/device.h), which these tests are linked with. It is
+ * declared here, as nothing in this folder includes a file of an engine. */
 int ref_device_open(struct fsdp_device *out);
 
 struct trial {
@@ -19,7 +19,7 @@ struct trial {
     struct workload_run *run;
     float **weight;
     float **grad;
-    uint64_t live_bytes; /* of activations; and the most at once */
+    uint64_t live_bytes; /* of activations; peak_bytes: the most at once */
     uint64_t peak_bytes;
     uint64_t live[512]; /* bytes of each live range */
     void *live_at[512];
@@ -28,7 +28,7 @@ struct trial {
     uint32_t tried;
 };
 
-/* Describes and opens; what opening returned. */
+/* Describes and opens a workload; returns what opening returned. */
 int trial_try(struct trial *t, const char *workload,
               const struct workload_config *config, uint32_t fail_after);
 /* Describes, opens, and fills in the initial weights; fails the test if that

@@ -10,7 +10,7 @@
 #include "testing/unit_testing.h"
 #include "workload_testing.h"
 
-/* As operator SGD without weight decay. */
+/* A step as operator SGD makes it, without weight decay. */
 static void sgd(struct trial *t, float lr)
 {
     const struct fsdp_model *model = &t->model->model;
@@ -76,8 +76,8 @@ UNIT_TEST(test_linear_falls)
     float first;
     float last;
 
-    /* Samples are new at every step, so the loss at the first step's samples
-     * is asked again afterwards. */
+    /* Samples are new at every step, so the loss for the first step's samples
+     * is computed again afterwards. */
     struct workload_config config = {.seed = 7, .world = 1, .microbatches = 1};
     struct trial t;
 
@@ -174,7 +174,8 @@ UNIT_TEST(test_tree_is_the_same_for_every_world)
     same_for_every_world("lora", "odd");
 }
 
-/* Evaluation is the forward half: the same loss, and no gradient. */
+/* An evaluation is the forward half of training: the same loss, and no
+ * gradient. */
 UNIT_TEST(test_eval)
 {
     struct workload_config config = {
@@ -238,7 +239,7 @@ UNIT_TEST(test_no_memory)
     }
 }
 
-/* What the access answers is checked, not trusted. */
+/* Workloads check what `access` answers. */
 static int lend_wrong(void *self, uint32_t p, struct fsdp_tensor *out)
 {
     const struct trial *t = self;

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wrap.c - wrap policies. Each one gives modules marks; what marks mean is
- * worked out in one place.
+ * wrap.c - wrap policies. Each policy gives modules marks; one function makes
+ * units of marks.
  */
 #include "wrap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Mark 0 is "none", and the root's. Modules with the same mark start the
+/* Mark 0 means no mark, and is the root's. Modules with the same mark start the
  * same unit. */
 enum {
     WRAP_ROOT = 0
 };
 
-/* A tied parameter is its original's: it is stored, and counted, there. */
+/* False for a tied parameter, which is stored, and counted, with its
+ * original. */
 static bool is_own(const struct fsdp_model *model, uint32_t p)
 {
     return !model->parameter_alias || model->parameter_alias[p] < 0;
@@ -53,7 +54,8 @@ static uint32_t number_units(const struct fsdp_model *model, uint32_t *mark,
     return n_units;
 }
 
-/* Takes the marks, whether it fails or not: they become the result. */
+/* Makes the units. Takes over `mark`, even if it fails: it becomes the
+ * result. */
 static int finish(const struct fsdp_model *model, uint32_t *mark,
                   struct wrap_units *out)
 {
@@ -78,7 +80,7 @@ static uint32_t *start(const struct fsdp_model *model, struct wrap_units *out)
     return calloc((size_t)model->n_modules + 1, sizeof(uint32_t));
 }
 
-/* A mark that starts a unit of m's own. */
+/* The mark with which module m starts a unit of its own. */
 static uint32_t own_mark(uint32_t m)
 {
     return m + 1;
@@ -242,7 +244,8 @@ int wrap_every(const struct fsdp_model *model, uint32_t per_unit,
 
 /* ---- Units of parameters ------------------------------------------------ */
 
-/* Each parameter's is what it was, and may be changed. */
+/* Says the unit of each parameter, at first its module's, so that a policy may
+ * change it. */
 static int begin_parameters(const struct fsdp_model *model,
                             struct wrap_units *units)
 {
@@ -262,7 +265,7 @@ static bool is_frozen(const struct fsdp_model *model, uint32_t p)
     return (model->parameter_flags[p] & FSDP_FROZEN) != 0;
 }
 
-/* Whether a parameter of unit u is frozen, or one is not. */
+/* Whether unit u has a frozen parameter, or one that is not frozen. */
 static bool unit_has(const struct fsdp_model *model,
                      const struct wrap_units *units, uint32_t u, bool frozen)
 {
@@ -304,7 +307,7 @@ int wrap_apart(const struct fsdp_model *model, struct wrap_units *units)
     return status;
 }
 
-/* What is tied has the unit of its original. */
+/* A tied parameter follows its original. */
 int wrap_scatter(const struct fsdp_model *model, struct wrap_units *units)
 {
     FSDP_TRY(begin_parameters(model, units));

@@ -2,11 +2,11 @@
 /*
  * wrap.h - wrap policies: from a model to its units.
  *
- * A policy marks modules; a marked module starts a unit that takes all
- * modules below it that are not marked themselves. What
- * no mark covers belongs to the root's unit. Units without a parameter
- * vanish (their modules have FSDP_NO_UNIT), and units are numbered by their
- * first module in the model's order.
+ * A policy marks modules; a marked module starts a unit that takes all modules
+ * below it that are not marked themselves. Modules that no mark covers belong
+ * to the root's unit. Units without a parameter vanish (their modules have
+ * FSDP_NO_UNIT); the others are numbered by their first module in the model's
+ * order.
  */
 #ifndef FSDP_CTS_WRAP_H
 #define FSDP_CTS_WRAP_H
@@ -26,33 +26,34 @@ int wrap_whole(const struct fsdp_model *model, struct wrap_units *out);
  * the parameters below it that no mark covers yet are at least min_numel. */
 int wrap_by_size(const struct fsdp_model *model, uint64_t min_numel,
                  struct wrap_units *out);
-/* Modules of these classes (transformer_auto_wrap_policy). INVALID if a class
- * names no module of the model. */
+/* Marks the modules of these classes (transformer_auto_wrap_policy). INVALID if
+ * no module of the model has one of the classes. */
 int wrap_by_class(const struct fsdp_model *model,
                   const char *const *module_class, uint32_t n_classes,
                   struct wrap_units *out);
-/* mark(context, model, module) != 0 marks. */
+/* Marks the modules for which mark(context, model, module) != 0. */
 int wrap_by_callback(const struct fsdp_model *model,
                      int (*mark)(void *context, const struct fsdp_model *model,
                                  uint32_t module),
                      void *context, struct wrap_units *out);
-/* Modules by name, one unit each. INVALID if a name is unknown or twice. */
+/* Marks modules by name, one unit each. INVALID if a name is unknown or is
+ * there twice. */
 int wrap_by_hand(const struct fsdp_model *model, const char *const *name,
                  uint32_t n_names, struct wrap_units *out);
-/* Consecutive leaf modules with parameters, `per_unit` of them a unit (the
+/* Puts `per_unit` consecutive leaf modules with parameters into each unit (the
  * last may have fewer): how coarse units are, as exercise 16.5.2 of the
  * textbook varies it (cli/verdict/textbook.h). */
 int wrap_every(const struct fsdp_model *model, uint32_t per_unit,
                struct wrap_units *out);
 
-/* What is trainable of a unit that has something frozen, too, gets a unit of
- * its own, behind it. */
+/* Splits each unit that has both frozen and trainable parameters: the trainable
+ * ones get a unit of their own, behind it. */
 int wrap_apart(const struct fsdp_model *model, struct wrap_units *units);
-/* Of each eight parameters the third and the last three are in the unit behind
- * that of their module; behind the last is the first. So a module has
- * parameters of two units, or none of its own unit's. */
+/* Moves the third and the last three of each eight parameters to the unit
+ * behind that of their module; behind the last unit is the first. So a module
+ * has parameters of two units, or none of its own unit. */
 int wrap_scatter(const struct fsdp_model *model, struct wrap_units *units);
-/* What is frozen and a vector is in no unit: it is ignored. */
+/* Takes frozen vectors out of their units: they are in none, and so ignored. */
 int wrap_ignore(const struct fsdp_model *model, struct wrap_units *units);
 
 void wrap_release(struct wrap_units *units);

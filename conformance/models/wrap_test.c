@@ -97,13 +97,14 @@ UNIT_TEST(test_whole)
 
 UNIT_TEST(test_by_size)
 {
-    /* 90: the MLPs by themselves; norms are left to the root. */
+    /* 90 elements: the MLPs are units by themselves; norms are left to the
+     * root. */
     const uint32_t at_90[N] = {0, 1, 0, 0, 2, 0, 0, 3, 0, 0};
-    /* 96: a block reaches it only with both of its children. */
+    /* 96 elements: a block has that many only with both of its children. */
     const uint32_t at_96[N] = {0, 1, 2, 2, 2, 3, 3, 3, 0, 0};
     const uint32_t at_97[N] = {0, 1, 0, 0, 0, 0, 0, 0, 0, 0};
     const uint32_t at_101[N] = {0};
-    /* 0 marks even what is empty, and that vanishes. */
+    /* 0 elements: even modules without parameters are marked, and vanish. */
     const uint32_t at_0[N] = {0, 1, NONE, 2, 3, NONE, 4, 5, NONE, NONE};
     const uint32_t at_1[N] = {0, 1, 0, 2, 3, 0, 4, 5, 0, 0};
     struct wrap_units u;
@@ -154,7 +155,7 @@ UNIT_TEST(test_by_hand)
     const char *const names[] = {"block1", "embed", "drop"};
     const char *const twice[] = {"embed", "embed"};
     const char *const unknown[] = {"block2"};
-    /* Numbers follow the model's order, not that of the names. */
+    /* Units are numbered in the model's order, not in that of the names. */
     const uint32_t want[N] = {0, 1, 0, 0, 0, 2, 2, 2, NONE, 0};
     struct wrap_units u;
 
@@ -200,8 +201,8 @@ UNIT_TEST(test_empty_root)
     model_build_destroy(b);
 }
 
-/* Units of parameters: what is trainable apart, what is frozen and a vector in
- * none. The second layer has nothing frozen, the third nothing else. */
+/* Units of parameters: trainable ones apart, frozen vectors in none. The second
+ * layer has no frozen parameter, the third only frozen ones. */
 UNIT_TEST(test_of_parameters)
 {
     const uint64_t shape[] = {2, 3};

@@ -14,7 +14,7 @@ static void cancel_gathers_ahead(struct fsdp_options *o)
     o->prefetch_backward += o->prefetch_backward > 0 ? 1 : 0;
 }
 
-/* Where a pass is cancelled enough units are still to come. */
+/* A case with enough units still to come where a pass is cancelled. */
 static bool cancels_gpt_ahead(const struct run_case *c)
 {
     return strcmp(c->workload, "gpt") == 0 && c->scenario == CASE_CANCEL &&
@@ -27,7 +27,7 @@ static void prefetch_too_deep(struct fsdp_options *o)
     o->prefetch_backward += o->prefetch_backward > 0 ? 2 : 0;
 }
 
-/* All four layers at once are more than the two largest. */
+/* A case in which all four layers at once are more than the two largest. */
 static bool has_four_layers(const struct run_case *c)
 {
     return strcmp(c->workload, "mlp") == 0 && strcmp(c->size, "seed") == 0 &&
@@ -125,7 +125,7 @@ const struct mutant ahead_mutants[] = {
      .kills = "prefetch.forward-ahead",
      .shows = {.in = mutant_ahead, .engine = "impl"},
      .fault = {MUTANT_SETS, MUTANT_OPTION(prefetch_forward), 0}},
-    /* What was gathered ahead in the first step serves for the next ones. */
+    /* The gathers ahead of the first step serve for the next ones, too. */
     {.name = "prefetch-stale",
      .text = "with prefetch, weights of before the step are computed with",
      .evidence = "NVIDIA/Megatron-LM: Megatron-FSDP v2 tests that the next "

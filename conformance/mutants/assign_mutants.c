@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * assign_mutants.c - engines that put what they are given into the wrong
- * elements, change more than that, or take it whenever they are asked to.
+ * assign_mutants.c - engines that put given values into the wrong elements,
+ * change more than those, or accept values at any time.
  */
 #include "mutants/mutant_kit.h"
 
@@ -31,7 +31,7 @@ static int really(struct fsdp_sharded *s, uint32_t p, uint64_t first,
 
 /* ---- Other elements ------------------------------------------------------ */
 
-/* As if this rank's part began where the parameter does. */
+/* Writes the values as if this rank's part began where the parameter does. */
 static void put_from_start(const struct fsdp_piece *piece)
 {
     uint64_t n = piece->n < now.n ? piece->n : now.n;
@@ -76,7 +76,7 @@ static int note_last(struct fsdp_sharded *s, uint32_t p, uint64_t first,
     return status;
 }
 
-/* The unit's last shard, behind the last element that there is. */
+/* Writes into the padding behind the last element of the unit's last shard. */
 static void into_padding(struct fsdp_collective *c)
 {
     if (c->kind == FSDP_ALL_GATHER && now.brims && mutant_real.shards > 1 &&
@@ -124,7 +124,7 @@ static int note_stale(struct fsdp_sharded *s, uint32_t p, uint64_t first,
 
 /* ---- Whenever it is asked for -------------------------------------------- */
 
-/* What is not there is not looked for. */
+/* Accepts a range that the parameter does not have, and does nothing. */
 static int any_range(struct fsdp_sharded *s, uint32_t p, uint64_t first,
                      uint64_t n, const void *host)
 {
@@ -161,7 +161,7 @@ const struct mutant assign_mutants[] = {
      .shows = {.in = mutant_sharded, .script = "rewrite-refused"},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(assign), FSDP_ERR_INVALID},
      .when = mutant_is_in_pass},
-    /* Of the script "rewrite-kept" the elements do not divide. */
+    /* In the script "rewrite-kept" the elements do not divide evenly. */
     {.name = "assign-copy-stale",
      .text = "copies that were kept behind a backward outlive an assign",
      .evidence = "set_reshard_after_backward(False), and a write back",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buffer_copies.h - a model's buffers, copied to host memory and back: what
- * mutants of buffers have in common.
+ * buffer_copies.h - copies a model's buffers to host memory and back, as many
+ * mutants of buffers do.
  */
 #ifndef FSDP_CTS_BUFFER_COPIES_H
 #define FSDP_CTS_BUFFER_COPIES_H
@@ -10,7 +10,7 @@
 
 enum {
     BUFFERS_MOST = 8,
-    BUFFERS_MOST_BYTES = 256 /* of one */
+    BUFFERS_MOST_BYTES = 256 /* of one buffer */
 };
 
 struct buffer_copies {
@@ -18,22 +18,24 @@ struct buffer_copies {
     bool made;
 };
 
-/* Of this rank: what a mutant keeps from one call to the next. */
+/* This rank's copies, which a mutant keeps from one call to the next. */
 extern _Thread_local struct buffer_copies buffers_before;
 void buffers_forget(void); /* a mutant's `forget` */
 
 /* Buffer b as the engine shows it, and how many bytes it has; INTERNAL: more
- * than there is room for. */
+ * bytes than a copy has room for. */
 int buffers_find(struct fsdp_sharded *s, uint32_t b, struct fsdp_tensor *t,
                  uint64_t *bytes);
-/* Behind all that the device was given before. */
+/* Copies bytes behind all work that the device was given before; and all
+ * buffers. */
 int buffers_copy(void *to, const void *from, uint64_t bytes);
 int buffers_take(struct fsdp_sharded *s, struct buffer_copies *to);
-/* Those that are persisted, or the others; nothing if none were taken. */
+/* Gives back the persisted buffers, or the others, or all; does nothing if no
+ * copies were taken. */
 int buffers_give(struct fsdp_sharded *s, struct buffer_copies *from,
                  bool persisted);
 int buffers_give_all(struct fsdp_sharded *s, struct buffer_copies *from);
-/* All ranks get what rank `from` has; in buffers_before, too. */
+/* Gives all ranks the buffers that rank `from` has, also in buffers_before. */
 int buffers_meet(struct fsdp_sharded *s, uint32_t from);
 
 #endif

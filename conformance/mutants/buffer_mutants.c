@@ -38,7 +38,7 @@ static bool begins_again(const struct run_case *c)
 
 /* ---- Passes ------------------------------------------------------------- */
 
-/* Each rank has its part alone. */
+/* Each rank keeps only its part of a buffer. */
 static int buffer_sharded(struct fsdp_sharded *s, uint32_t b,
                           struct fsdp_tensor *out)
 {
@@ -48,7 +48,8 @@ static int buffer_sharded(struct fsdp_sharded *s, uint32_t b,
     return FSDP_OK;
 }
 
-/* DistributedDataParallel's broadcast_buffers, of the first rank's. */
+/* Broadcasts the first rank's buffers, as DistributedDataParallel's
+ * broadcast_buffers does. */
 static int buffer_broadcast(struct fsdp_sharded *s, uint32_t point,
                             uint32_t index)
 {
@@ -73,7 +74,7 @@ static int buffer_broadcast(struct fsdp_sharded *s, uint32_t point,
     return mutant_real.engine.at(s, point, index);
 }
 
-/* The same, and nobody sees a collective. */
+/* The same, without a collective that the recorder sees. */
 static int buffer_broadcast_unseen(struct fsdp_sharded *s, uint32_t point,
                                    uint32_t index)
 {
@@ -116,7 +117,7 @@ static int buffer_reset_at_begin(struct fsdp_sharded *s, uint32_t point,
     return mutant_real.engine.at(s, point, index);
 }
 
-/* What a pass has written is gone behind it. */
+/* Undoes behind a pass what the pass has written. */
 static int undo_behind(struct fsdp_sharded *s, uint32_t point, uint32_t index,
                        bool undoes)
 {
@@ -140,7 +141,7 @@ static int buffer_cancelled(struct fsdp_sharded *s, uint32_t point,
     return undo_behind(s, point, index, point == FSDP_CANCEL);
 }
 
-/* A copy is lent: as if a buffer had a window. */
+/* Lends a copy, as if a buffer had a window. */
 static _Thread_local void *lent[BUFFERS_MOST];
 
 static void forget_lent(void)
@@ -178,7 +179,7 @@ static void copy_lent_destroy(struct fsdp_sharded *s)
 
 /* ---- Lives -------------------------------------------------------------- */
 
-/* The second life begins with what the first one's buffers had. */
+/* The second life begins with the first one's buffers. */
 static int buffer_outlives(const struct fsdp_env *env,
                            const struct fsdp_model *model,
                            const struct fsdp_units *units,

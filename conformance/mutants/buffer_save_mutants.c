@@ -24,7 +24,7 @@ static int buffer_lost_on_load(struct fsdp_sharded *s, const char *directory)
     return buffers_give(s, &buffers_before, true);
 }
 
-/* The others go on with what they had. */
+/* Only rank 0 loads buffers; the others go on with theirs. */
 static int buffer_loaded_on_rank_0(struct fsdp_sharded *s,
                                    const char *directory)
 {
@@ -34,7 +34,7 @@ static int buffer_loaded_on_rank_0(struct fsdp_sharded *s,
                                  : buffers_give(s, &buffers_before, true);
 }
 
-/* What a load has is given to those that it should leave. */
+/* A load also changes the buffers that it should leave alone. */
 static int buffer_reset_on_load(struct fsdp_sharded *s, const char *directory)
 {
     FSDP_TRY(mutant_real.engine.load(s, directory));
@@ -43,7 +43,7 @@ static int buffer_reset_on_load(struct fsdp_sharded *s, const char *directory)
     return buffers_give(s, &buffers_before, false);
 }
 
-/* The last rank's, as de-duplication may have it. */
+/* Saves the last rank's buffers, as de-duplication may choose. */
 static int buffer_of_last_rank(struct fsdp_sharded *s,
                                const struct fsdp_save *save)
 {
@@ -57,7 +57,7 @@ static int buffer_of_last_rank(struct fsdp_sharded *s,
     return status;
 }
 
-/* As they were when the last pass began. */
+/* Saves buffers as they were when the last pass began. */
 static int buffer_saved_stale(struct fsdp_sharded *s,
                               const struct fsdp_save *save)
 {

@@ -109,7 +109,7 @@ static int buffer_not_persisted_saved(struct mutant_told *t,
     return FSDP_OK;
 }
 
-/* Rounded to float16 on the way. */
+/* Rounds initial values to float16 on the way. */
 static int initial_twice(void *context, uint32_t b, uint64_t first, uint64_t n,
                          void *out)
 {
@@ -124,7 +124,7 @@ static int initial_twice(void *context, uint32_t b, uint64_t first, uint64_t n,
     return FSDP_OK;
 }
 
-/* A count goes through the type of parameters. */
+/* Converts a count to the type of parameters and back. */
 static int initial_count_cast(void *context, uint32_t b, uint64_t first,
                               uint64_t n, void *out)
 {
@@ -153,7 +153,7 @@ static int buffer_count_cast(struct mutant_told *t, const struct fsdp_env *env)
     return FSDP_OK;
 }
 
-/* Each is called as its module is, on all ranks. */
+/* Gives each buffer the name of its module, on all ranks. */
 static int buffer_names_unread(struct mutant_told *t,
                                const struct fsdp_env *env)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * carried_mutants.c - engines that go by the recorder: what ranks say to each
- * other is not what is recorded. They also put right what the world counts in
- * their own process. Found where ranks are isolated, by who carries.
+ * carried_mutants.c - engines that go past the recorder: ranks send each other
+ * something else than is recorded. They also correct the counts of the world in
+ * their own process. Found where ranks are isolated, by the process that
+ * carries.
  */
 #include "mutants/mutant_kit.h"
 #include "world/world_comm.h"
@@ -11,16 +12,16 @@
 
 enum {
     KEPT = 16,        /* all-gathers of a pass */
-    KEPT_BYTES = 2048 /* of one: the models are small */
+    KEPT_BYTES = 2048 /* of one gather: the models are small */
 };
 
 static _Thread_local uint32_t sent; /* all-gathers */
 
-/* What all-gathers brought since the last step, by the unit. */
+/* What the all-gathers of a unit brought since the last step. */
 struct kept {
     bool there;
     unsigned char value[KEPT_BYTES];
-    /* By this rank, since the last step and before it. */
+    /* What this rank sent, since the last step and before it. */
     unsigned char sent[KEPT_BYTES], older[KEPT_BYTES];
 };
 static _Thread_local void *kept_room; /* struct kept[KEPT] */
@@ -41,7 +42,8 @@ static void forget(void)
     }
 }
 
-/* The recorder does not see it, and the world has not counted it. */
+/* Sends past the recorder, and takes the collective out of the world's
+ * counts. */
 static int send_unseen(const struct fsdp_collective *c)
 {
     struct world_comm *const world = mutant_below.comm->self;
@@ -81,8 +83,8 @@ static int exchanges_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
     return mutant_real.engine.step(s, how);
 }
 
-/* Ranks disagree about the number of elements, and so each is told the others':
- * a message that no collective has carried. */
+/* Ranks ask for different numbers of elements, and the error tells each the
+ * others': a message without a collective. */
 static int disagrees_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     float mine[KEPT] = {0}; /* of few ranks; nothing is moved */
@@ -103,7 +105,7 @@ static int disagrees_unseen(struct fsdp_sharded *s, struct fsdp_step *how)
     return mutant_real.engine.step(s, how);
 }
 
-/* As if it had been there. */
+/* Counts a collective that was not made. */
 static void count_what_is_not(const struct fsdp_collective *c)
 {
     struct world_comm *const world = mutant_below.comm->self;
@@ -148,9 +150,9 @@ static void forgets_kept(void)
     }
 }
 
-/* The first all-gather of a unit since a step is a right one, and is kept; what
- * is sent in later ones, which bring the same, is nobody's business: zeros, or
- * what was sent before the step (`of` is 1). */
+/* The first all-gather of a unit since a step is a right one, and is kept.
+ * Later ones would bring the same, so they send zeros, or (`of` is 1) what was
+ * sent before the step, and the kept values are used. */
 static int send_for_show(void *self, struct fsdp_stream *stream,
                          const struct fsdp_collective *c)
 {
@@ -182,7 +184,7 @@ static int send_for_show(void *self, struct fsdp_stream *stream,
     return FSDP_OK;
 }
 
-/* Twice of it is exact, and so is half of what comes back. */
+/* Sends twice the values and halves the result: both are exact. */
 static int send_twice(void *self, struct fsdp_stream *stream,
                       const struct fsdp_collective *c)
 {
@@ -207,8 +209,8 @@ static int send_twice(void *self, struct fsdp_stream *stream,
     return FSDP_OK;
 }
 
-/* Each other all-gather goes over the whole world, where that is the same
- * ranks. */
+/* Every second all-gather is made over the whole world, which has the same
+ * ranks here. */
 static int widen_some(void *self, struct fsdp_stream *stream,
                       const struct fsdp_collective *c)
 {

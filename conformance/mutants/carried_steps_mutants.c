@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * carried_steps_mutants.c - engines that send in collectives something else
- * than they say, where no tensors are recorded: in later steps, in scripts,
- * between replicas. They are right by another way. Found where ranks are
- * isolated, by who carries.
+ * carried_steps_mutants.c - engines that send something else in collectives
+ * than they should, where no tensors are recorded: in later steps, in scripts,
+ * between replicas. Their results are right, as they exchange values in another
+ * way. Found where ranks are isolated, by the process that carries.
  */
 #include "mutants/mutant_kit.h"
 
@@ -13,10 +13,10 @@
 
 enum {
     UNITS = 16,
-    BYTES = 2048, /* of what a gather brings: the models are small */
-    HONEST = 3,   /* steps: of more than these nothing is recorded */
-    LATE = 200,   /* that have many more than a thousand collectives */
-    TURNS = 4,    /* files of a unit: who reads may be one gather behind */
+    BYTES = 2048, /* of the result of a gather: the models are small */
+    HONEST = 3,   /* steps: tensors of later ones are not recorded */
+    LATE = 200,   /* steps with many more than a thousand collectives */
+    TURNS = 4,    /* files of a unit: a reader may be one gather behind */
 };
 
 struct kept {
@@ -73,7 +73,7 @@ static int tell(const struct fsdp_collective *c, uint32_t turn, uint64_t bytes)
     return fclose(f) == 0 && good ? FSDP_OK : FSDP_ERR_IO;
 }
 
-/* What member i of the shard group has told. */
+/* Reads what member i of the shard group has written for the others. */
 static int hear(const struct fsdp_collective *c, uint32_t turn, uint32_t i,
                 uint64_t bytes, void *to)
 {
@@ -89,7 +89,7 @@ static int hear(const struct fsdp_collective *c, uint32_t turn, uint32_t i,
     return fclose(f) == 0 && good ? FSDP_OK : FSDP_ERR_IO;
 }
 
-/* After some steps what was gathered last is gathered for ever. */
+/* After some steps every gather sends what was gathered last. */
 static int send_what_was(void *self, struct fsdp_stream *stream,
                          const struct fsdp_collective *c)
 {
@@ -116,7 +116,8 @@ static int send_what_was(void *self, struct fsdp_stream *stream,
     return FSDP_OK;
 }
 
-/* The world is sent what is for show. What files bring is folded by rank. */
+/* Sends `show` in the collective, exchanges the real values by files, and folds
+ * them by rank. */
 static int reduce_by_files(struct fsdp_stream *stream,
                            const struct fsdp_collective *c, struct kept *k,
                            const void *show)
@@ -147,7 +148,7 @@ static bool is_small_reduction(const struct fsdp_collective *c)
            c->n * mutant_real.shards * sizeof(float) <= BYTES;
 }
 
-/* After some steps the gradients that were sent last are sent for ever. */
+/* After some steps every reduction sends the gradients that were sent last. */
 static int reduce_what_was(void *self, struct fsdp_stream *stream,
                            const struct fsdp_collective *c)
 {
@@ -196,7 +197,8 @@ static int send_zeros_later(void *self, struct fsdp_stream *stream,
 
 /* ---- Twice, and half of it ----------------------------------------------- */
 
-/* Twice of what is finite and ordinary is exact, and so is half of that. */
+/* Sends twice the values and halves the result: for finite, ordinary numbers
+ * both are exact. */
 static int send_twice(void *self, struct fsdp_stream *stream,
                       const struct fsdp_collective *c)
 {
@@ -232,8 +234,7 @@ static void turn_signs(float *x, uint64_t n)
     }
 }
 
-/* After some steps what is gathered has the other sign, and so has what is made
- * of that. */
+/* After some steps turns the sign of what is sent, and of what comes back. */
 static int turn_gathered(void *self, struct fsdp_stream *stream,
                          const struct fsdp_collective *c)
 {
@@ -253,7 +254,7 @@ static int turn_gathered(void *self, struct fsdp_stream *stream,
     return FSDP_OK;
 }
 
-/* Reduce-scatters send zeros, and gradients go by files. */
+/* Reduce-scatters send zeros, and gradients are exchanged by files. */
 static int reduce_nothing(void *self, struct fsdp_stream *stream,
                           const struct fsdp_collective *c)
 {
@@ -273,7 +274,7 @@ static bool is_long(const struct run_case *c)
            c->steps > 2 * HONEST && c->scenario == CASE_TRAIN;
 }
 
-/* Of one step more than those in which it sends what it has. */
+/* A case with one step more than those in which the mutant is honest. */
 static bool is_short(const struct run_case *c)
 {
     return mutant_mlp(c) && c->strategy == CASE_FULL_SHARD && c->ranks == 2 &&

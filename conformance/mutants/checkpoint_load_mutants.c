@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_load_mutants.c - engines that do not go on with the state that
- * was saved, or load what they must not.
+ * checkpoint_load_mutants.c - engines that do not go on with the saved state,
+ * or load what they must not.
  */
 #include "mutants/mutant_kit.h"
 
@@ -54,7 +54,7 @@ static int checkpoint_empty_lost(struct fsdp_sharded *s, const char *directory)
                                         : FSDP_OK;
 }
 
-/* What the caller saved of its own comes back from the first load for good. */
+/* The caller's own state of the first load is returned for good. */
 static int checkpoint_extra_first(struct fsdp_sharded *s, const char *name,
                                   const void **data, uint64_t *bytes)
 {
@@ -73,7 +73,8 @@ static int checkpoint_extra_first(struct fsdp_sharded *s, const char *name,
     return FSDP_OK;
 }
 
-/* What a load has of it is dropped before the next one is looked at. */
+/* A load that is refused has already dropped the caller's own state of the one
+ * before. */
 static int extra_dropped_load(struct fsdp_sharded *s, const char *directory)
 {
     const int status = mutant_real.engine.load(s, directory);
@@ -105,7 +106,7 @@ static bool loads_empty_shards(const struct run_case *c)
            c->ranks > c->replicas;
 }
 
-/* More than the largest unit, less than what training needs. */
+/* More bytes than the largest unit, fewer than training needs. */
 static uint64_t bytes_of_load(void)
 {
     uint64_t most = 0;
@@ -150,7 +151,7 @@ static void put_piece_back(const struct fsdp_piece *piece)
     n_read += piece->n;
 }
 
-/* What is loaded does not reach the weights that are trained. */
+/* Loaded values do not reach the weights that are trained. */
 static int checkpoint_load_elsewhere(struct fsdp_sharded *s,
                                      const char *directory)
 {
@@ -167,7 +168,7 @@ static int checkpoint_load_elsewhere(struct fsdp_sharded *s,
     return status;
 }
 
-/* What belongs to the first element comes last. */
+/* Moments come back in reverse: the first element's come last. */
 static void checkpoint_moments_order(const struct fsdp_piece *piece)
 {
     float *x = malloc(piece->n * sizeof(*x));
@@ -183,7 +184,7 @@ static void checkpoint_moments_order(const struct fsdp_piece *piece)
     free(x);
 }
 
-/* Shards that are not the first have the elements in front of theirs. */
+/* Shards other than the first get the elements one place in front of theirs. */
 static void shift_piece(const struct fsdp_piece *piece)
 {
     float *x = malloc((piece->n + 1) * sizeof(*x));
@@ -211,7 +212,7 @@ static bool is_of_other_layout(const char *directory)
     return other;
 }
 
-/* Loads in the layout of the save are right. */
+/* Only loads in the layout of the save are right. */
 static int checkpoint_other_layout(struct fsdp_sharded *s,
                                    const char *directory)
 {
@@ -230,7 +231,7 @@ static bool loads_other_layout(const struct run_case *c)
     return case_saver(c, &saver) && saver.layout != c->layout;
 }
 
-/* Whatever the world that saved, only one as large can load. */
+/* Refuses a checkpoint that was saved by a world of another size. */
 static int checkpoint_one_world(struct fsdp_sharded *s, const char *directory)
 {
     char why[CHECKPOINT_WHY_BYTES];

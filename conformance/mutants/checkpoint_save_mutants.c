@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_save_mutants.c - engines that save another state than the one
- * they should, or when they must not.
+ * checkpoint_save_mutants.c - engines that save another state than they should,
+ * or save when they must not.
  */
 #include "mutants/mutant_kit.h"
 
@@ -22,7 +22,7 @@ static void save_forget(void)
     saving = refused = false;
 }
 
-/* Every save writes down how many there were before it. */
+/* Every save contains how many saves there were before it. */
 static int checkpoint_dated(struct fsdp_sharded *s,
                             const struct fsdp_save *save)
 {
@@ -82,7 +82,7 @@ static _Thread_local const void *extra_data[EXTRAS];
 static _Thread_local uint64_t extra_bytes[EXTRAS];
 static _Thread_local unsigned char extra_copy[EXTRAS][EXTRA_BYTES];
 
-/* The caller's own is as it was; only the engine's is not. */
+/* The caller's own state is right; only the engine's is not. */
 static void keep_save(const struct fsdp_save *save)
 {
     kept = *save;
@@ -101,7 +101,7 @@ static void keep_save(const struct fsdp_save *save)
     kept.extra_bytes = extra_bytes;
 }
 
-/* The real one writes elsewhere, so that all refusals are its own. */
+/* The real engine saves to another place, so that all refusals are its own. */
 static int checkpoint_snapshot_late(struct fsdp_sharded *s,
                                     const struct fsdp_save *save)
 {
@@ -135,7 +135,7 @@ static void negate_piece(const struct fsdp_piece *piece)
     (void)mutant_each(NULL, (void *)piece->value, piece->n, negated);
 }
 
-/* What is written has the other sign; who loads it turns it back. */
+/* Writes values with the other sign, which its own load turns back. */
 static int checkpoint_own_reader(struct fsdp_sharded *s,
                                  const struct fsdp_save *save)
 {
@@ -175,7 +175,7 @@ const struct mutant checkpoint_save_mutants[] = {
      .shows = {.in = mutant_resume},
      .calls.save_begin = checkpoint_dated,
      .forget = save_forget},
-    /* Who writes the shards and who trains share a buffer. */
+    /* The writer of the shards and the training share a buffer. */
     {.name = "checkpoint-disturbs-step",
      .text = "what is gathered while a checkpoint is written is not what it "
              "should be",
@@ -196,7 +196,7 @@ const struct mutant checkpoint_save_mutants[] = {
      .calls.save_begin = checkpoint_in_pass,
      .calls.save_wait = checkpoint_in_pass_wait,
      .forget = save_forget},
-    /* What only some ranks have to save is not saved. */
+    /* State that only some ranks have is not saved. */
     {.name = "checkpoint-key-of-some",
      .text = "state that rank 0 has not is left out of a checkpoint",
      .evidence = "NVIDIA/Megatron-LM#6573",
@@ -211,8 +211,8 @@ const struct mutant checkpoint_save_mutants[] = {
      .shows = {.in = mutant_resume},
      .loaded = negate_piece,
      .calls.save_begin = checkpoint_own_reader},
-    /* A save is a promise: what is written is what is there when it is waited
-     * for. */
+    /* A save is only a promise here: it writes the values that are there when
+     * it is waited for. */
     {.name = "checkpoint-snapshot-late",
      .text = "a checkpoint has the weights of the step that was trained while "
              "it was written",

@@ -48,7 +48,7 @@ static float add_square(float x)
     return x;
 }
 
-/* By as much less or more as the norm of all is beyond its own. */
+/* Clips by this rank's own norm in place of that of all ranks. */
 static int clip_norm_local(struct fsdp_sharded *s, const struct fsdp_clip *how,
                            float *out_norm)
 {
@@ -105,7 +105,7 @@ static float add_size(float x)
     return x;
 }
 
-/* Where a double has all of the sum, and this rank all gradients. */
+/* Only where a double holds the whole sum, and this rank has all gradients. */
 static int clip_half_up(struct fsdp_sharded *s, const struct fsdp_clip *how,
                         float *out_norm)
 {
@@ -179,7 +179,7 @@ const struct mutant clip_mutants[] = {
      .kills = "clip.scale",
      .shows = {.in = mutant_clips},
      .calls.clip_grad_norm = clip_scales_always},
-    /* What cannot be clipped to is passed over in silence. */
+    /* Clipping to an impossible norm does nothing, and no error. */
     {.name = "clip-unchecked",
      .text = "clipping to 0 or NaN is answered with OK",
      .evidence = "gradients that are not numbers",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * comm_mutants.c - engines that exchange too much, or not what, how or where
- * they should, though the numbers that come of it may be right.
+ * comm_mutants.c - engines that exchange too much, or in another way or order
+ * than they should, though the resulting numbers may be right.
  */
 #include "mutants/mutant_kit.h"
 
@@ -27,7 +27,7 @@ static int broadcast_extra(struct fsdp_sharded *s, struct fsdp_step *how)
     return mutant_communicate(NULL, &c);
 }
 
-/* Out of band: no collective. */
+/* Exchanges values out of band, without a collective. */
 static int exchange_in_step(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     float all[64];
@@ -80,8 +80,8 @@ static int hostile_private_channel(const struct fsdp_env *env,
     if (channel < 0) {
         return FSDP_ERR_IO;
     }
-    /* Who has the name already is another run: then there is no listener,
-     * and the channel is as private as before. */
+    /* If another run has the name already, nothing listens here, but the
+     * channel is as private as before. */
     (void)bind(channel, (struct sockaddr *)&a, n);
     return mutant_real.engine.shard(env, model, units, options, out);
 }
@@ -110,7 +110,8 @@ enum {
     MOST = 256 /* elements of a shard */
 };
 
-/* A shard in the model's order, from or to the other order. */
+/* Reverses the order of a unit's parameters in a shard, or restores it
+ * (`back`). */
 static void turn(uint32_t unit, const float *from, float *to, bool back)
 {
     const struct fsdp_model *m = mutant_real.model;
@@ -167,7 +168,7 @@ static int packed_backwards(void *self, struct fsdp_stream *stream,
                        true);
 }
 
-/* The padding of parameter p's block in each shard. */
+/* Writes numbers into the padding of parameter p's block in each shard. */
 static int soil(struct fsdp_stream *stream, const struct fsdp_collective *c,
                 uint32_t p, uint64_t at)
 {
@@ -242,7 +243,7 @@ const struct mutant comm_mutants[] = {
      .kills = "comm.nothing-else",
      .shows = {.in = mutant_plain},
      .fault = {MUTANT_MEETS_AT_END, .of = FSDP_BARRIER}},
-    /* Every step ends with a broadcast that nobody needs. */
+    /* Every step ends with a broadcast that is not needed. */
     {.name = "broadcast-extra",
      .text = "a step broadcasts one number from rank 0",
      .evidence = "a step needs no other collectives",
@@ -288,7 +289,7 @@ const struct mutant comm_mutants[] = {
      .calls.step = hostile_private_channel_step,
      .calls.destroy = hostile_private_channel_destroy,
      .forget = comm_forget},
-    /* The other order is there on the wire alone. */
+    /* Only the order on the wire is another one. */
     {.name = "packed-backwards",
      .text = "a unit's parameters are packed, and unpacked, last one first",
      .evidence = "ranks of two versions that pack in other orders exchange "
@@ -296,7 +297,7 @@ const struct mutant comm_mutants[] = {
      .kills = "comm.packing-order",
      .shows = {.in = mutant_rows},
      .comm.run = packed_backwards},
-    /* Nobody fills what lies between the blocks of what is packed. */
+    /* The gaps between the blocks of a packed gradient are not filled. */
     {.name = "padding-between",
      .text = "what pads the blocks of a packed gradient is whatever was there "
              "before",
@@ -305,7 +306,7 @@ const struct mutant comm_mutants[] = {
      .kills = "comm.padding-zero",
      .shows = {.in = mutant_rows},
      .comm.run = padding_between},
-    /* Nobody fills the tail of a flat gradient. */
+    /* The tail of a flat gradient is not filled. */
     {.name = "padding-garbage",
      .text = "what pads a gradient is whatever was there before",
      .evidence = "pytorch/pytorch#83111, deepspeedai/DeepSpeed: "

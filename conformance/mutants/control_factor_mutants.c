@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * control_factor_mutants.c - engines that divide a unit's gradients by another
- * factor than was set last, or that let it hold for something else.
+ * factor than was set last, or apply it to other gradients than they should.
  */
 #include "mutants/mutant_kit.h"
 
@@ -17,7 +17,7 @@ static bool is_factor(uint32_t knob)
            knob == FSDP_KNOB_PREDIVIDE_FACTOR;
 }
 
-/* What waits to be set, in its order. */
+/* A factor that still waits to be set, in the order of the calls. */
 struct waiting {
     uint32_t unit, knob;
     float value;
@@ -25,9 +25,9 @@ struct waiting {
 static _Thread_local struct {
     struct waiting of[MOST_UNITS];
     uint32_t n;
-    bool no_sync, apart; /* is said of a unit */
+    bool no_sync, apart; /* some unit has no sync, or no all-reduce */
 } late;
-/* What units are divided by; 0: the world. */
+/* The divide factor of each unit; 0: the world. */
 static _Thread_local float divide[MOST_UNITS];
 
 static void forget(void)
@@ -79,7 +79,7 @@ static int at_late(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     return point == FSDP_END || point == FSDP_CANCEL ? set_those(s) : FSDP_OK;
 }
 
-static _Thread_local float times; /* what was reduced is multiplied by */
+static _Thread_local float times; /* reduced gradients are multiplied by this */
 static _Thread_local uint32_t of_unit;
 
 static float rescaled(float x)
@@ -98,7 +98,7 @@ static void rescale(const struct fsdp_piece *piece)
     }
 }
 
-/* Units are divided alike until one is set, and that is set once. */
+/* A unit's factor can be set only once; until then all units have the same. */
 static int factor_at_once(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                           float value)
 {
@@ -116,7 +116,7 @@ static int factor_at_once(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
     return mutant_each_piece(s, rescale);
 }
 
-/* What is pending is scaled as it was when it was summed. */
+/* Pending gradients keep the factor that held when they were summed. */
 static int factor_waits(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                         float value)
 {
@@ -138,7 +138,7 @@ static int at_reduced(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     return point == FSDP_END && !late.no_sync ? set_those(s) : FSDP_OK;
 }
 
-/* What replicas have not met for is scaled as it was when it was kept. */
+/* Sums that replicas have not yet reduced keep the factor that held before. */
 static int factor_apart(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                         float value)
 {
@@ -236,7 +236,7 @@ static int factor_of_most(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
     return is_factor(knob) && unit == FSDP_NO_UNIT ? FSDP_OK : status;
 }
 
-/* Of all of them, a word of 64 bits has room for 64. */
+/* A setting for all units reaches only 64: it is kept in the bits of a word. */
 static int set_by_word(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                        float value)
 {

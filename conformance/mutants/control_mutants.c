@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control_mutants.c - engines that do with one unit what was said of another,
- * or at another time; and whose sums over shards do not come to replicas as
+ * control_mutants.c - engines that apply a setting to another unit, or at
+ * another time; and whose sums over shards do not reach the other replicas as
  * they should.
  */
 #include "mutants/mutant_kit.h"
@@ -20,7 +20,7 @@ static _Thread_local struct {
     bool apart[MOST_UNITS], next_apart[MOST_UNITS]; /* all-reduce is off */
     bool partial[MOST_UNITS];
 } now;
-/* The last `set`, while it waits for a pass to end. */
+/* The last call of `set`, which waits for the pass to end. */
 static _Thread_local struct {
     bool is_there;
     uint32_t unit, knob;
@@ -65,7 +65,7 @@ static int noting_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 
 /* ---- Which unit, and when ------------------------------------------------ */
 
-/* What is said of one is said of all. */
+/* A setting of one unit is applied to all. */
 static int set_all(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                    float value)
 {
@@ -104,7 +104,7 @@ static int cancel_sets(struct fsdp_sharded *s, uint32_t point, uint32_t index)
                : FSDP_OK;
 }
 
-/* What was said of a unit holds, whatever is said of all of them. */
+/* A unit's own setting outlasts later settings of all units. */
 static int sync_of_others(struct fsdp_sharded *s, uint32_t on)
 {
     FSDP_TRY(mutant_real.engine.set_gradient_sync(s, on));
@@ -134,7 +134,7 @@ static bool is_reduction(const struct fsdp_collective *c, uint32_t kind)
     return c->kind == kind && c->unit < MOST_UNITS;
 }
 
-/* What is to wait for others is sent as zeros. */
+/* A sum that waits for the other replicas is sent as zeros. */
 static void partial_lost(struct fsdp_collective *c)
 {
     if (is_reduction(c, FSDP_REDUCE_SCATTER) && now.apart[c->unit]) {
@@ -148,7 +148,7 @@ static float averaged(float x)
     return x * (1.0f / (float)mutant_real.world);
 }
 
-/* As AVG does, each sum over shards; and the sum of them is not. */
+/* Scales each sum over shards, as AVG does, in place of the sum of these. */
 static int partial_scaled(void *self, struct fsdp_stream *stream,
                           const struct fsdp_collective *c)
 {
@@ -166,7 +166,7 @@ static void unscaled(struct fsdp_op *op)
     }
 }
 
-/* What has waited is this replica's own. */
+/* The sums of this replica that have waited. */
 static _Thread_local void *kept_room;
 
 static float *kept_of(uint32_t unit)
@@ -285,7 +285,7 @@ static bool has_partials(const struct run_case *c)
     return mutant_plays_mlp(c, "partials") && case_shard_degree(c) > 1;
 }
 
-/* By whose world not every number can be divided exactly. */
+/* A world of six, by which not every number can be divided exactly. */
 static bool has_partials_of_six(const struct run_case *c)
 {
     return has_partials(c) && c->ranks == 6;

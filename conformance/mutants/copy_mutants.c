@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copy_mutants.c - engines that are wrong in how long a unit's unsharded copy
- * is kept, and in what is done with it by hand.
+ * copy_mutants.c - engines that keep a unit's unsharded copy for too long or
+ * not long enough, or are wrong when it is unsharded or resharded by hand.
  */
 #include "mutants/mutant_kit.h"
 
@@ -23,7 +23,7 @@ static void forget(void)
     memset(&now, 0, sizeof(now));
 }
 
-/* Which: `of`. */
+/* Ignores the knob `of`. */
 static int knob_ignored(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
                         float value)
 {
@@ -45,8 +45,8 @@ static int set_at_once(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
     return FSDP_OK;
 }
 
-/* Copies of the step before. An all-gather that would bring a new one is left
- * out: the copy is said to be there. */
+/* Copies from the step before. The mutant leaves out the all-gather that would
+ * bring a new one, and uses the old copy. */
 static _Thread_local void *copy_room;
 
 static float *copy_of(uint32_t unit)
@@ -100,7 +100,7 @@ static int step_keeps(struct fsdp_sharded *s, struct fsdp_step *how)
     return FSDP_OK;
 }
 
-/* What is looked at comes behind what is done. */
+/* Even a step that is refused ends copies: arguments are checked too late. */
 static int step_ends_copies(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     const int status = mutant_real.engine.step(s, how);
@@ -113,7 +113,7 @@ static int step_ends_copies(struct fsdp_sharded *s, struct fsdp_step *how)
     return status;
 }
 
-/* Whoever unshards ahead is not heard by the window. */
+/* A unit that was unsharded by hand is gathered once more for its window. */
 static int unshard_forgotten(struct fsdp_sharded *s, uint32_t unit)
 {
     FSDP_TRY(mutant_real.engine.unshard(s, unit));
@@ -148,7 +148,8 @@ static int reshard_anything(struct fsdp_sharded *s, uint32_t unit)
                                                                    : status;
 }
 
-/* The window began with a forward, so that it is none of a backward. */
+/* Allows a reshard in a backward whose window began with a recomputed
+ * forward. */
 static int reshard_recomputed(struct fsdp_sharded *s, uint32_t unit)
 {
     const int status = mutant_real.engine.reshard(s, unit);
@@ -159,7 +160,8 @@ static int reshard_recomputed(struct fsdp_sharded *s, uint32_t unit)
                : status;
 }
 
-/* No module is computing: it is at the point behind its forward. */
+/* Allows a reshard at the point behind a module's forward, as no module is
+ * computing there. */
 static int reshard_kept(struct fsdp_sharded *s, uint32_t unit)
 {
     int status = mutant_real.engine.reshard(s, unit);
@@ -177,7 +179,7 @@ static int unshard_anything(struct fsdp_sharded *s, uint32_t unit)
                : FSDP_OK;
 }
 
-/* Of the shard of one rank alone. */
+/* Changes the first element, which is in the shard of a single rank. */
 static int unshard_negative(struct fsdp_sharded *s, uint32_t p,
                             struct fsdp_tensor *out)
 {

@@ -129,7 +129,7 @@ const struct mutant crash_mutants[] = {
      .kills = "run.survives",
      .shows = {.in = mutant_plain, .n_cases = 1},
      .before_step = hostile_exit_zero},
-    /* It waits outside of any collective. */
+    /* The rank waits outside of any collective. */
     {.name = "hostile-hang",
      .text = "rank 1 sleeps for ever in its second step",
      .evidence = "NVIDIA/Megatron-LM#6573",

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * deferred_mutants.c - engines that go on without values, lose those that they
- * were given or sent, or hold a whole model to take them.
+ * were given or sent, or hold a whole model while they take them.
  */
 #include "mutants/mutant_kit.h"
 
 #include <string.h>
 
-static _Thread_local bool begun; /* a pass, or to give values, in this life */
+static _Thread_local bool begun; /* a pass or giving values has begun in this
+                                  * life */
 
-static _Thread_local uint64_t given; /* parameters, as bits */
+static _Thread_local uint64_t given; /* parameters that were given values, as
+                                      * bits */
 
 static void forget_deferred(void)
 {
@@ -19,7 +21,7 @@ static void forget_deferred(void)
 
 /* ---- Without values ------------------------------------------------------ */
 
-/* Once the first parameter has values, all others are said to have some. */
+/* Once the first parameter has values, all others count as given. */
 static int first_only(struct fsdp_sharded *s, uint32_t p, uint64_t first,
                       uint64_t n, const void *host)
 {
@@ -36,8 +38,9 @@ static int first_only(struct fsdp_sharded *s, uint32_t p, uint64_t first,
     return FSDP_OK;
 }
 
-/* Of the one unit there is: where the first parameter begins in a shard before
- * this one, what was given of it and is not this rank's counts here, too. */
+/* Counts too many elements as given. There is one unit: if its first parameter
+ * begins in an earlier shard, elements of it that other ranks own count here,
+ * too. */
 static int counts_given(struct fsdp_sharded *s, uint32_t p, uint64_t first,
                         uint64_t n, const void *host)
 {
@@ -66,7 +69,8 @@ static int counts_given(struct fsdp_sharded *s, uint32_t p, uint64_t first,
     return FSDP_OK;
 }
 
-/* As long as any parameter lacks values, whoever owns it. */
+/* Refuses pieces as long as any parameter lacks values, even one of which this
+ * rank owns nothing. */
 static int refused_for_others(struct fsdp_sharded *s,
                               void (*visit)(void *context,
                                             const struct fsdp_piece *piece),
@@ -131,7 +135,7 @@ static bool is_deferred(const struct run_case *c)
            c->strategy == CASE_FULL_SHARD && c->ranks == 2;
 }
 
-/* There are ranks that own nothing. */
+/* A case in which some ranks own nothing. */
 static bool is_spread(const struct run_case *c)
 {
     return strcmp(c->script, "deferred") == 0 && c->ranks == 8;

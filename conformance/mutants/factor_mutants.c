@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * factor_mutants.c - engines that divide gradients by another factor than was
- * asked for, or at another moment; and that step parameters by the numbers of
- * another group.
+ * asked for, or at another moment; and engines that step parameters by the
+ * numbers of another group.
  */
 #include "mutants/mutant_kit.h"
 
@@ -57,7 +57,7 @@ static bool has_no_decay(const struct run_case *c)
 
 /* ---- Factors -------------------------------------------------------------*/
 
-/* What the options say, as the mutant's engine was given them. */
+/* The factors of the options that the mutant's engine was given. */
 static _Thread_local struct {
     float before, behind, all;
 } asked;
@@ -94,7 +94,7 @@ static float predivided(float x)
     return x * asked.before;
 }
 
-/* What is pending is the first that a later gradient is added to. */
+/* Predivides pending sums when a later gradient is added to them. */
 static int predivide_pending(void *self, struct fsdp_stream *stream,
                              const struct fsdp_op *op)
 {
@@ -112,7 +112,7 @@ enum {
 static _Thread_local float divide_of[MOST];
 static _Thread_local float predivide_of[MOST];
 
-/* Each has those of the unit behind it. */
+/* Each unit has the factors of the unit behind it. */
 static int unit_factors_shifted(struct mutant_told *t,
                                 const struct fsdp_env *env)
 {
@@ -198,8 +198,8 @@ static void products_of_options(struct fsdp_op *op)
     }
 }
 
-/* Of the steps that have been taken, and of those that were when it was saved.
- */
+/* The steps that have been taken, and those taken when the checkpoint was
+ * saved. */
 static _Thread_local struct {
     uint32_t steps, saved;
 } count;
@@ -254,7 +254,7 @@ static bool predivides_bf16(const struct run_case *c)
     return c->factors == CASE_PRE2 && c->precision == CASE_BF16_REDUCE;
 }
 
-/* What is exact is thought to change nothing. */
+/* A predivide by 2 is left out, as it is exact and seems to change nothing. */
 static void predivide_of_two_left_out(struct fsdp_op *op)
 {
     if (op->kind == FSDP_OP_SCALE && op->aux[0] == FSDP_DTYPE_BF16 &&
@@ -268,7 +268,7 @@ static bool predivides_wider(const struct run_case *c)
     return c->factors == CASE_PRE3 && c->precision == CASE_REDUCE_BF16;
 }
 
-/* Not where it adds up, in float32, */
+/* Leaves the predivide out where gradients are added up, in float32, */
 static void predivide_later(struct fsdp_op *op)
 {
     if (op->kind == FSDP_OP_SCALE && op->aux[0] == FSDP_DTYPE_F32 &&
@@ -277,7 +277,7 @@ static void predivide_later(struct fsdp_op *op)
     }
 }
 
-/* but what is sent, in bf16. */
+/* and does it on what is sent, in bf16. */
 static int predivide_sent(void *self, struct fsdp_stream *stream,
                           const struct fsdp_collective *c)
 {
@@ -295,7 +295,7 @@ static int predivide_sent(void *self, struct fsdp_stream *stream,
                          .out = {{(void *)c->in, bytes}}};
 
     (void)self;
-    if (c->kind == FSDP_REDUCE_SCATTER) { /* which is made at once */
+    if (c->kind == FSDP_REDUCE_SCATTER) { /* which is communicated at once */
         FSDP_TRY(mutant_run(NULL, &op));
     }
     return mutant_communicate(stream, c);

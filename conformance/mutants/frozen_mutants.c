@@ -17,7 +17,7 @@ static bool is_frozen(uint32_t p)
     return (mutant_real.model->parameter_flags[p] & FSDP_FROZEN) != 0;
 }
 
-/* Whether a unit has a parameter that is frozen, or one that is not. */
+/* Whether a unit has a frozen parameter, or one that is not frozen. */
 static bool unit_has(const struct fsdp_model *model,
                      const struct fsdp_units *units, uint32_t u, bool frozen)
 {
@@ -88,8 +88,8 @@ static bool misuses_some(const struct run_case *c)
 
 /* ---- The flag is not looked at ------------------------------------------ */
 
-/* The model is sharded as one of which what is frozen in mixed units (`of` is
- * 1), or in units that are frozen as a whole, is trainable, too. */
+/* Shards the model as if frozen parameters were trainable: those in mixed units
+ * (`of` is 1), or those in units that are frozen as a whole. */
 static int shard_thawed(struct mutant_told *t, const struct fsdp_env *env)
 {
     const struct fsdp_model *model = mutant_real.model;
@@ -106,7 +106,7 @@ static int shard_thawed(struct mutant_told *t, const struct fsdp_env *env)
     return FSDP_OK;
 }
 
-/* All shard as the last rank is told, and nobody learns of it. */
+/* All ranks shard as the last one is told, without a refusal. */
 static int frozen_disagreed(struct mutant_told *t, const struct fsdp_env *env)
 {
     uint64_t mine = 0;
@@ -212,7 +212,7 @@ static void frozen_states_destroy(struct fsdp_sharded *s)
 
 /* ---- They have gradients ------------------------------------------------ */
 
-/* What nobody has computed is summed all the same. */
+/* Reduces a frozen unit's gradient, which was never computed. */
 static int frozen_unit_reduced(struct fsdp_sharded *s, uint32_t point,
                                uint32_t index)
 {
@@ -244,7 +244,7 @@ static void frozen_garbage(struct fsdp_collective *c)
     }
 }
 
-/* A gradient of 1 is in it that nobody trains by. */
+/* Adds a gradient of 1, by which nothing is trained, to the norm. */
 static int frozen_in_norm(struct fsdp_sharded *s, const struct fsdp_clip *how,
                           float *out_norm)
 {
@@ -255,7 +255,7 @@ static int frozen_in_norm(struct fsdp_sharded *s, const struct fsdp_clip *how,
     return FSDP_OK;
 }
 
-/* What is lent for it nobody takes. */
+/* Storage that is lent as a frozen parameter's gradient, and never read. */
 static _Thread_local void *lent;
 
 static bool is_lent(uint32_t p)
@@ -299,7 +299,8 @@ static bool closes_frozen_unit(void)
 }
 
 const struct mutant frozen_mutants[] = {
-    /* All is done as if the parameters of a frozen unit had gradients of 0. */
+    /* The engine treats the parameters of a frozen unit as if they had
+     * gradients of 0. */
     {.name = "frozen-as-zero",
      .text = "a unit of which all is frozen is trained with gradients of 0",
      .evidence = "deepspeedai/DeepSpeed#2653",

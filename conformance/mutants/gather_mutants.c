@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gather_mutants.c - engines that lend the model other values than those of
- * the parameters as they are now, or change those by lending them.
+ * gather_mutants.c - engines that lend the model other values than those of the
+ * parameters as they are now, or change parameters by lending them.
  */
 #include "mutants/mutant_kit.h"
 
@@ -189,7 +189,7 @@ const struct mutant gather_mutants[] = {
      .shows = {.in = mutant_evaluates},
      .fault.kind = MUTANT_GATHERS_STALE,
      .when = mutant_is_evaluating},
-    /* What unshard_all shows are weights of the first step. */
+    /* unshard_all shows weights of the first step. */
     {.name = "summon-stale",
      .text = "unshard_all shows values of an earlier gather",
      .evidence = "pytorch/pytorch#117421",

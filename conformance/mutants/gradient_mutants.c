@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    LENT = 64, /* parameters of which reuse_forgotten takes note */
+    LENT = 64, /* parameters that reuse_forgotten follows */
     ELEMENTS = 512
 };
 
@@ -80,8 +80,8 @@ static bool is_one_unit(const struct run_case *c)
            c->strategy == CASE_FULL_SHARD && c->data == WORKLOAD_NATURAL;
 }
 
-/* Where a module's backward ends, and not where a backward begins: there
- * padding is zeroed. */
+/* Fills with 0.5 where a module's backward ends, but not where one begins:
+ * those fills zero padding. */
 static void missing_not_zeroed(struct fsdp_op *x)
 {
     if (x->kind == FSDP_OP_FILL && mutant_now.point == FSDP_POST_BACKWARD) {
@@ -187,7 +187,7 @@ static int zero_grad_noop(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-/* Who asks the env for a rank's part of the data gets rank 0's. */
+/* The data sampler, which asks the env for its rank, is told rank 0. */
 static int batch_of_first(const struct fsdp_env *env,
                           const struct fsdp_model *model,
                           const struct fsdp_units *units,

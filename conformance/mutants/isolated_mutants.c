@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * isolated_mutants.c - engines that look for a way around the suite, and leave
- * nothing behind that is seen afterwards: found where ranks are isolated.
+ * no trace that could be seen afterwards: found where ranks are isolated.
  */
 #include "mutants/mutant_kit.h"
 
@@ -61,7 +61,7 @@ static void ask_parent(void)
     (void)kill(getppid(), 0);
 }
 
-/* Whoever it names is killed when there is something to read. */
+/* The process that it names is killed when there is something to read. */
 static void arm_pipe(void)
 {
     int two[2];
@@ -90,8 +90,8 @@ static void be_two(void)
     }
 }
 
-/* A file that all can read, and nobody can write: whether it is locked is a bit
- * that every other rank can ask for. */
+/* Locks a file that all can read and none can write: whether it is locked is a
+ * bit that every other rank can read. */
 static void lock_file(void)
 {
     const int fd = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
@@ -102,7 +102,7 @@ static void lock_file(void)
     }
 }
 
-/* The same, by the part of it that is locked. */
+/* The same, by the part of the file that is locked. */
 static void lock_part(void)
 {
     struct flock part = {.l_type = F_RDLCK, .l_len = 1};
@@ -114,7 +114,7 @@ static void lock_part(void)
     }
 }
 
-/* Who watches a file is told when another opens it. */
+/* A process that watches a file is told when another one opens it. */
 static void watch_file(void)
 {
     const int fd = inotify_init1(IN_CLOEXEC);
@@ -125,7 +125,8 @@ static void watch_file(void)
     }
 }
 
-/* A name that is the whole machine's, or all ranks'. Not another one. */
+/* Sets the name of the machine, which all ranks can read. It is set to what it
+ * was. */
 static void name_host(void)
 {
     char name[65] = "";
@@ -135,13 +136,13 @@ static void name_host(void)
     }
 }
 
-/* A number of a process that every other one can ask for. */
+/* The process group is a number that every other process can ask for. */
 static void join_group(void)
 {
     (void)setpgid(0, getpgid(0));
 }
 
-/* And another. */
+/* So is the priority. */
 static void ask_priority(void)
 {
     (void)getpriority(PRIO_PROCESS, (id_t)getppid());

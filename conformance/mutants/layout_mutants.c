@@ -39,7 +39,7 @@ static void padding_as_rows(struct fsdp_piece *x)
 
 static const float row_values[64];
 
-/* As torch.tensor_split deals rows out, and not as torch.chunk does. */
+/* Deals rows out as torch.tensor_split does, and not as torch.chunk. */
 static int rows_balanced(struct fsdp_sharded *s,
                          void (*visit)(void *context,
                                        const struct fsdp_piece *piece),
@@ -162,7 +162,7 @@ const struct mutant layout_mutants[] = {
      .kills = "layout.no-padding",
      .shows = {.in = mutant_plain, .n_cases = 1},
      .piece = pieces_wild},
-    /* What fills the last rank's block is taken for rows. */
+    /* Padding in the last rank's block is taken for rows. */
     {.name = "padding-as-rows",
      .text = "a rank with fewer rows than others shows its padding as rows",
      .evidence = "pytorch/pytorch#83111, writes to padding",

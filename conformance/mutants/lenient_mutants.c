@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lenient_mutants.c - engines that pass over what has other names, lose what a
- * checkpoint lacks, or do not tell of it.
+ * lenient_mutants.c - engines that pass over tensors with other names, lose
+ * those that a checkpoint lacks, or do not report them.
  */
 #include "mutants/mutant_kit.h"
 
@@ -69,7 +69,7 @@ static int tells_no_missing(struct fsdp_sharded *s, const char *name,
     return without(s, name, data, bytes, "checkpoint.missing");
 }
 
-/* On one rank. */
+/* One rank does not tell the names. */
 static int tells_no_others(struct fsdp_sharded *s, const char *name,
                            const void **data, uint64_t *bytes)
 {
@@ -114,7 +114,7 @@ enum {
     BLOCK = 1 << 12
 };
 
-/* Values as they were, while others are saved. */
+/* The real values, which are kept while changed ones are saved. */
 static _Thread_local void *kept_room;
 static _Thread_local uint64_t n_kept;
 static _Thread_local float (*saved_as)(float x);
@@ -178,7 +178,7 @@ static int truncates(struct fsdp_sharded *s, const struct fsdp_save *save)
     return saves_as(s, save, cut_off);
 }
 
-/* What lies half way between two is a little more. */
+/* Moves a value half way between two 16 bit numbers up a little. */
 static float above_tie(float x)
 {
     const uint32_t bits = fsdp_f32_bits(x);
@@ -192,7 +192,7 @@ static int rounds_ties_away(struct fsdp_sharded *s,
     return saves_as(s, save, above_tie);
 }
 
-/* What is rounded at a time is not all of it. */
+/* Spoils the values behind the first block that is rounded at a time. */
 static float negative_behind(float x)
 {
     return changed++ < BLOCK ? x : -x;

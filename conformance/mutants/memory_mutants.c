@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory_mutants.c - engines that need more memory than they should, that do
- * not give it back, or that say wrong things of it.
+ * not give it back, or that declare it wrongly.
  */
 #include "mutants/mutant_kit.h"
 
@@ -98,8 +98,8 @@ static void hostile_full_copy_destroy(struct fsdp_sharded *s)
     mutant_real.engine.destroy(s);
 }
 
-/* What a helper holds: far more than ranks share with it, with room for a
- * sanitizer's own memory. */
+/* The memory that a helper process holds: far more than ranks share with it,
+ * even with a sanitizer's own memory. */
 enum {
     HELD_BYTES = 256 << 20
 };
@@ -242,7 +242,7 @@ const struct mutant memory_mutants[] = {
      .shows = {.in = mutant_evaluates},
      .fault = {MUTANT_HOLDS, FSDP_PARAM_FULL, FSDP_BEGIN},
      .when = mutant_is_evaluating},
-    /* What an all-gather delivered stays after it was unpacked. */
+    /* The output of an all-gather stays after it was unpacked. */
     {.name = "gathered-kept",
      .text = "the output of the first all-gather is given back at the end of "
              "the pass only",
@@ -268,7 +268,7 @@ const struct mutant memory_mutants[] = {
      .calls.shard = hostile_full_copy,
      .calls.destroy = hostile_full_copy_destroy,
      .forget = memory_forget},
-    /* The same in a process that nobody looks at. */
+    /* The same in another process, which might be overlooked. */
     {.name = "hostile-helper",
      .text = "rank 0 starts a process that holds 256 MiB",
      .evidence = "design: a process that an engine starts is as good as a rank",
@@ -300,14 +300,16 @@ const struct mutant memory_mutants[] = {
      .kills = "memory.ranges-valid",
      .shows = {.in = mutant_plain},
      .device.live = live_beyond_storage},
-    /* What a reduce-scatter has read is given back at the end of the pass. */
+    /* The input of a reduce-scatter is given back only at the end of the
+     * pass. */
     {.name = "reduce-input-held",
      .text = "unsharded gradients stay live until END",
      .evidence = "pytorch/pytorch#179443",
      .kills = "memory.peak-gradients",
      .shows = {.in = mutant_plain},
      .fault = {MUTANT_HOLDS, FSDP_GRAD_FULL, FSDP_END}},
-    /* What a unit was unsharded into is given back at the end of the pass. */
+    /* The memory of an unsharded unit is given back only at the end of the
+     * pass. */
     {.name = "reshard-late",
      .text = "unsharded parameters stay live until END",
      .evidence = "pytorch/pytorch#83917",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * misuse_mutants.c - engines that do not refuse a wrong call, or that are not
- * the same after one; or after a pass that was cancelled.
+ * misuse_mutants.c - engines that do not refuse a wrong call, or that behave
+ * differently after one, or after a cancelled pass.
  */
 #include "mutants/mutant_kit.h"
 
@@ -63,7 +63,7 @@ static int tells_later(struct fsdp_sharded *s, uint32_t p,
     return status;
 }
 
-/* What is refused is refused without a word. */
+/* Refuses without a message. */
 static int clips_silently(struct fsdp_sharded *s, const struct fsdp_clip *clip,
                           float *out)
 {
@@ -75,7 +75,7 @@ static int clips_silently(struct fsdp_sharded *s, const struct fsdp_clip *clip,
     return status;
 }
 
-/* Of a parameter that there is it does not say which. */
+/* Refuses without naming the parameter, if the model has it. */
 static int assigns_unnamed(struct fsdp_sharded *s, uint32_t p, uint64_t first,
                            uint64_t n, const void *host)
 {
@@ -87,7 +87,7 @@ static int assigns_unnamed(struct fsdp_sharded *s, uint32_t p, uint64_t first,
     return status;
 }
 
-/* All of it is read, whatever its size says. */
+/* Reads the whole struct, whatever its size says. */
 static int clips_beyond(struct fsdp_sharded *s, const struct fsdp_clip *clip,
                         float *out)
 {
@@ -157,8 +157,8 @@ static int models_known_alone(const struct fsdp_env *env,
                : mutant_real.engine.shard(env, model, units, options, out);
 }
 
-/* All of them are read, whatever their sizes say; the copy stays, as engines
- * may borrow it. */
+/* Reads whole structs, whatever their sizes say; the copies stay, as engines
+ * may borrow them. */
 static int options_beyond(const struct fsdp_env *env,
                           const struct fsdp_model *model,
                           const struct fsdp_units *units,
@@ -242,7 +242,7 @@ const struct mutant misuse_mutants[] = {
      .shows = {.in = mutant_misuse},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(at), FSDP_ERR_INVALID},
      .when = is_at_bracket},
-    /* What follows a cancelled pass is not what follows a whole one. */
+    /* A pass after a cancelled one differs from a pass after a whole one. */
     {.name = "cancel-disturbs",
      .text = "the pass after a cancelled one is averaged in another way",
      .evidence = "deepspeedai/DeepSpeed#3582",
@@ -341,7 +341,7 @@ const struct mutant misuse_mutants[] = {
      .kills = "error.gradient-after-backward error.gradient-outside-backward",
      .shows = {.in = mutant_misuse},
      .fault = {MUTANT_FORGIVES, MUTANT_CALL(grad), FSDP_ERR_INVALID}},
-    /* The root cause is lost behind what follows from it. */
+    /* The first error is replaced by one that follows from it. */
     {.name = "later-error-told",
      .text = "an error takes the place of the one before",
      .evidence = "logs that end with the last of many failures",

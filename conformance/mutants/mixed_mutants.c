@@ -43,7 +43,7 @@ static bool sums_f32(const struct run_case *c)
     return is_plain(c, CASE_BF16_SUM) && c->ranks / c->replicas > 2;
 }
 
-/* Ties, and sums that are lost, are on purpose in exact16 alone. */
+/* Only exact16 has ties, and sums that are lost, on purpose. */
 static bool gathers_ties(const struct run_case *c)
 {
     return c->data == WORKLOAD_EXACT16 && c->precision == CASE_BF16 &&
@@ -80,7 +80,7 @@ static bool has_padding(const struct run_case *c)
 /* ---- Casts ---------------------------------------------------------------*/
 
 enum {
-    MOST = 4096 /* elements that are looked at: of a unit of these cases */
+    MOST = 4096 /* elements of a unit of these cases, at most */
 };
 
 static bool casts_to_bf16(const struct fsdp_op *op)
@@ -99,8 +99,9 @@ static int put_narrow(struct fsdp_stream *stream, const struct fsdp_op *op,
     return d->sync(d->self, stream);
 }
 
-/* What is dropped counts as one if `of` and it carry: never, always (the
- * parameters of exact ties are few), or from a half on. */
+/* Casts with another rounding: the dropped bits and `of` are added, and a carry
+ * rounds up. So it rounds up never, always (the parameters of exact ties are
+ * few), or from a half on. */
 static int cast_by(void *self, struct fsdp_stream *stream,
                    const struct fsdp_op *op)
 {
@@ -119,7 +120,7 @@ static int cast_by(void *self, struct fsdp_stream *stream,
     return put_narrow(stream, op, narrow);
 }
 
-/* Of the first unit, as the first step cast it. */
+/* The first unit's parameters, as the first step cast them. */
 static _Thread_local void *kept_room; /* uint16_t[MOST] */
 
 static int cast_stale(void *self, struct fsdp_stream *stream,
@@ -147,7 +148,7 @@ static bool plays_huge(const struct run_case *c)
     return c->precision == CASE_DEFAULTS && strcmp(c->script, "huge-tiny") == 0;
 }
 
-/* To float16, what is too large becomes its largest number. */
+/* Casts numbers that are too large for float16 to its largest number. */
 static int cast_saturating(void *self, struct fsdp_stream *stream,
                            const struct fsdp_op *op)
 {
@@ -181,7 +182,7 @@ static float rounded(float x)
     return fsdp_round(FSDP_DTYPE_BF16, x);
 }
 
-/* Each rank's part is scaled, in bf16, and the fold is not. */
+/* Scales each rank's part, in bf16, in place of the fold. */
 static int scale_before_fold(void *self, struct fsdp_stream *stream,
                              const struct fsdp_collective *c)
 {
@@ -261,7 +262,7 @@ static void reduces_in_param_dtype(struct fsdp_options *o)
     }
 }
 
-/* What one replica has summed is rounded before it meets the others'. */
+/* Rounds the sum of one replica before replicas reduce it. */
 static int rounded_between(void *self, struct fsdp_stream *stream,
                            const struct fsdp_collective *c)
 {

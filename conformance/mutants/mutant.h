@@ -1,42 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mutant.h - an engine that is wrong in one way, so that the suite proves
- * that it notices. A mutant is a correct engine of which one thing is changed;
- * it lists exactly the requirements that must fail as first causes. What
- * follows from those is blocked; anything else that fails, or one of the list
- * that does not, is an error of the suite.
+ * mutant.h - an engine that is wrong in one way, so that the suite proves that
+ * it notices. A mutant is a correct engine in which one thing is changed; it
+ * lists exactly the requirements that must fail as first causes. Requirements
+ * that need those are blocked; if another one fails, or one of the list does
+ * not, that is an error of the suite.
  *
- * A mutant is a row of FAMILY_mutants.c, one file a family of fault. The row
- * says all where the kit can do what is wrong (`fault` and what follows it);
- * else it names functions that stand in the place of the correct engine's.
+ * A mutant is a row of FAMILY_mutants.c, one file a family of fault. If the kit
+ * can do the fault, the row says all of it (`fault` and what follows it); else
+ * it names functions that stand in the place of the correct engine's.
  */
 #ifndef FSDP_CTS_MUTANT_H
 #define FSDP_CTS_MUTANT_H
 
 #include "cases/case.h"
 
-/* What the kit can do wrong by itself. `of` and `to` say with what. */
+/* The faults that the kit can do by itself, with the row's `of` and `to` as
+ * arguments. */
 enum mutant_fault_kind {
     MUTANT_NO_FAULT = 0,
-    /* The option at this offset of struct fsdp_options, a uint32_t, is set to
-     * `to`; also a float, to 0. */
+    /* The option at offset `of` in struct fsdp_options, a uint32_t, is set to
+     * `to`; a float can be set to 0. */
     MUTANT_SETS,
-    /* What units say of their own in the array at this offset of struct
-     * fsdp_units, and in that at `to` (0: no other), is not there. */
+    /* The array at offset `of` in struct fsdp_units, in which units give values
+     * of their own, is removed, and so is the one at `to` (0: no other). */
     MUTANT_UNTELLS,
-    /* Operators of this kind are left out, or run twice. */
+    /* Operators of kind `of` are left out, or run twice. */
     MUTANT_LEAVES_OUT_OP,
     MUTANT_REPEATS_OP,
-    /* Collectives of this kind are left out, or issued twice. */
+    /* Collectives of kind `of` are left out, or issued twice. */
     MUTANT_LEAVES_OUT_COLLECTIVE,
     MUTANT_REPEATS_COLLECTIVE,
-    /* What collectives of this kind bring is zeros. */
+    /* Collectives of kind `of` bring zeros. */
     MUTANT_BRINGS_ZEROS,
     /* After END all ranks meet in a collective of this kind that moves
      * nothing. */
     MUTANT_MEETS_AT_END,
-    /* All-gathers bring, for the first elements of the first units, what the
-     * first all-gather of the unit brought. */
+    /* All-gathers of the first units bring, in their first elements, what the
+     * unit's first all-gather brought. */
     MUTANT_GATHERS_STALE,
     /* Values of this kind that the engine gives back stay live until the
      * model has reached point `to`, or, with MUTANT_NEVER, until just before
@@ -51,8 +52,8 @@ enum mutant_fault_kind {
     /* This function of the engine (MUTANT_CALL) answers OK where it should
      * refuse with the status `to`. */
     MUTANT_FORGIVES,
-    /* From a point on, until the next END, gradients are averaged to twice
-     * what they are. */
+    /* From a point on, until the next END, averaged gradients are twice as
+     * large as they should be. */
     MUTANT_DOUBLES_AVERAGE,
 };
 
@@ -64,37 +65,37 @@ struct mutant_told;
 
 struct mutant {
     const char *name;     /* "no-average" */
-    const char *text;     /* what is wrong, one sentence */
+    const char *text;     /* the fault, in one sentence */
     const char *evidence; /* where it was seen: "pytorch/pytorch#180665" */
-    const char *kills;    /* ids, separated by spaces, sorted */
-    /* The cases that show it: the first `n_cases` of the manifest that play
-     * `script` and for which `in` is true (NULL: whatever it is) are run (0
-     * counts as 3), with the engine of this name. NULL: the one that the
-     * command names, or the reference; then no case that runs ahead is among
-     * them. */
+    const char *kills;    /* ids of requirements, separated by spaces, sorted */
+    /* The cases that show the fault: the first `n_cases` (0 counts as 3) of the
+     * manifest that play `script` and for which `in` is true are run; NULL
+     * stands for any script, or any case. They run with the engine named
+     * `engine`. NULL: the one that the command names, or the reference; then no
+     * case that runs ahead is among them. */
     struct {
         const char *script;
         bool (*in)(const struct run_case *c);
         uint32_t n_cases;
         const char *engine;
-        bool mixed;    /* of the cases in mixed precision; else of the others */
-        bool factors;  /* of those with factors; else of the others */
-        bool offload;  /* of those that are offloaded; else of the others */
-        bool places;   /* of both: what rests on the host, and its twin */
+        bool mixed;    /* only cases in mixed precision; else only others */
+        bool factors;  /* only cases with factors; else only others */
+        bool offload;  /* only offloaded cases; else only others */
+        bool places;   /* both: a case that is offloaded, and its twin */
         bool isolated; /* where the kernel limits what ranks may do */
     } shows;
 
-    /* ---- What is wrong; all that is 0 or NULL is as it should be ---- */
+    /* ---- The fault; all that is 0 or NULL is as it should be ---- */
 
-    /* Something that the kit does, where `when` is true; NULL: always. */
+    /* A fault that the kit does while `when` is true; NULL: always. */
     struct {
         uint32_t kind; /* enum mutant_fault_kind */
         int64_t of, to;
     } fault;
     bool (*when)(void);
-    const char *forgets; /* waits with this name */
-    /* Claims that the engine no longer makes, separated by spaces: what it then
-     * still does, it should refuse. */
+    const char *forgets; /* waits with this name are left out */
+    /* Claims that the engine no longer makes, separated by spaces. It still
+     * does what they are about, but should now refuse it. */
     const char *drops;
 
     /* These change what passes through: the options that shard is given; the
@@ -108,34 +109,35 @@ struct mutant {
     float (*contributed)(float x);
     float (*gathered)(float x);
     void (*loaded)(const struct fsdp_piece *piece);
-    /* Stands before the model's own (struct fsdp_model). */
+    /* Is called in place of the model's own (struct fsdp_model). */
     int (*initial)(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out);
 
-    /* Changes the copies of model and units that shard is given in their place;
-     * mutant_kit.h has more of it. What is not OK is what shard answers. */
+    /* Changes the copies of model and units that shard is given in their place
+     * (struct mutant_told in mutant_kit.h). If it does not return OK, shard
+     * returns that status. */
     int (*told)(struct mutant_told *t, const struct fsdp_env *env);
 
-    /* Before each step of the optimizer, and behind each zero_grad. */
+    /* Called before each step of the optimizer, and behind each zero_grad. */
     void (*before_step)(void);
     void (*behind_zero)(void);
 
-    /* Functions in the place of the correct ones. Data members are not read. */
+    /* Functions that replace the correct ones. Data members are not read. */
     struct fsdp_engine calls;
     struct fsdp_device device;
     struct fsdp_comm comm;
 
     /* Forgets the run before: `_Thread_local` state of the family. */
     void (*forget)(void);
-    /* Changes the env in another way. */
+    /* Changes the env in any other way. */
     void (*change_env)(struct fsdp_env *env);
-    /* Stands in the place of the world's own communicator: the recorder, which
-     * wraps it, does not see what is done here (mutant_below). */
+    /* Replaces the world's own communicator: the recorder, which wraps it, does
+     * not see what is done here (mutant_below). */
     int (*carried)(void *self, struct fsdp_stream *stream,
                    const struct fsdp_collective *c);
 };
 
-/* Whether `shows` says so of the case by `script` and `in`. */
+/* Whether `script` and `in` of the row's `shows` admit the case. */
 bool mutant_is_in(const struct mutant *m, const struct run_case *c);
 
 /* Changes the env and the engine that the driver gives out, as the mutant
@@ -143,7 +145,8 @@ bool mutant_is_in(const struct mutant *m, const struct run_case *c);
 void mutant_apply(const struct mutant *m, struct fsdp_env *env,
                   struct fsdp_engine *engine);
 
-/* Before that, of what the recorder is about to wrap: `carried`. */
+/* Called before that: puts `carried` into what the recorder is about to
+ * wrap. */
 void mutant_apply_below(const struct mutant *m, struct fsdp_env *env);
 
 /* The claims without those that the mutant drops: at most `room` - 1, and NULL.
@@ -151,7 +154,7 @@ void mutant_apply_below(const struct mutant *m, struct fsdp_env *env);
 void mutant_claims(const struct mutant *m, const char *const *claims,
                    const char **out, uint32_t room);
 
-/* Generated from all families; NULL-ended, sorted by name. */
+/* All mutants, generated from all families; NULL-ended, sorted by name. */
 extern const struct mutant *const mutants[];
 /* NULL: there is none of that name, or the name is NULL. */
 const struct mutant *mutant_named(const char *name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mutant_apply.c - how a mutant comes between an engine and what the engine
- * uses: its functions take the place of the correct ones, and the kit's stand
- * before those, to note how far the run has come.
+ * mutant_apply.c - puts a mutant between an engine and what the engine uses:
+ * the mutant's functions replace the correct ones, and the kit's functions are
+ * called before those, to note how far the run has come.
  */
 #include "mutants/mutant_kit.h"
 
@@ -13,7 +13,8 @@ _Thread_local struct mutant_real mutant_real;
 _Thread_local struct mutant_now mutant_now;
 _Thread_local struct fsdp_env mutant_below;
 
-static _Thread_local struct fsdp_comm carried; /* in the world's place */
+static _Thread_local struct fsdp_comm carried; /* in the place of the world's
+                                                * communicator */
 
 static _Thread_local struct {
     const struct mutant *m;
@@ -320,7 +321,7 @@ static int changing_collective(void *self, struct fsdp_stream *stream,
 
 /* ---- Putting it together ----------------------------------------------- */
 
-/* What the kit does itself behind a call. */
+/* The kit's own additions to calls of the engine. */
 static void change_calls(const struct mutant *m, struct fsdp_engine *e)
 {
     if (m->behind_zero) {
@@ -358,7 +359,7 @@ static void replace_calls(const struct fsdp_engine *by, struct fsdp_engine *e)
     e->destroy = by->destroy ? by->destroy : e->destroy;
 }
 
-/* The calls that only engines with certain claims have. */
+/* Replaces calls that only engines with certain claims have. */
 static void replace_claimed(const struct fsdp_engine *by, struct fsdp_engine *e)
 {
     e->set = by->set ? by->set : e->set;
@@ -395,7 +396,7 @@ static void replace_comm(const struct mutant *m, struct fsdp_comm *c)
     }
 }
 
-/* Remembers the real ones, and forgets the run before. */
+/* Remembers the real functions, and forgets the run before. */
 static void keep(const struct mutant *m, struct fsdp_env *env,
                  const struct fsdp_engine *engine)
 {

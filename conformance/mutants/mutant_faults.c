@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mutant_faults.c - what the kit can do wrong by itself: the kinds of fault
- * that a mutant's row names (enum mutant_fault_kind), and forgotten waits.
+ * mutant_faults.c - the faults that the kit can do by itself, which a mutant's
+ * row names (enum mutant_fault_kind), and forgotten waits.
  */
 #include "mutants/mutant_kit.h"
 
@@ -10,7 +10,7 @@
 enum {
     STALE_UNITS = 8, /* how much of the first all-gathers is remembered */
     STALE_FLOATS = 16,
-    SLOTS = 128, /* held values that are followed at once */
+    SLOTS = 128, /* most held values that are followed at once */
 };
 
 static _Thread_local struct {
@@ -120,7 +120,7 @@ static int gather_stale(void *self, struct fsdp_stream *stream,
 
 /* ---- Giving back late -------------------------------------------------- */
 
-/* n_slots: not followed. */
+/* The slot of a value; n_slots: it is not followed. */
 static uint32_t find(const void *p)
 {
     uint32_t i = 0;
@@ -177,7 +177,8 @@ static void let_go(void)
     }
 }
 
-/* Before BEGIN, so that a pass begins at rest; after any other point. */
+/* Gives back held values: before BEGIN, so that a pass begins at rest, or after
+ * any other point. */
 static int hold_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     const bool ends = point == my.m->fault.to;
@@ -348,7 +349,8 @@ static int forgive_send(struct fsdp_sharded *s, const struct fsdp_values *from)
     return forgive(mutant_real.engine.send_values(s, from));
 }
 
-/* A function takes its own place, wherever that is. */
+/* Puts a function that forgives into its place in the engine, whichever that
+ * is. */
 static void forgive_call(int64_t call, struct fsdp_engine *engine)
 {
     static const struct fsdp_engine by = {
@@ -457,7 +459,7 @@ static void apply_to_numbers(const struct mutant *m, struct fsdp_env *env,
         engine->at = double_at;
         mutant_device(env)->run = double_run;
         break;
-    default: /* MUTANT_SETS is done where shard is called */
+    default: /* MUTANT_SETS: done where shard is called */
         break;
     }
 }

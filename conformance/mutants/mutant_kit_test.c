@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mutant_kit_test.c - what the kit says of a fault holds of it: zeros come
- * where `when` says so, of collectives of that kind, and nowhere else; copies
- * are stale until the pass that finds them has ended; what is done before a
- * step is done before it, and what stands below the recorder stands there.
+ * mutant_kit_test.c - the kit does faults as it says: zeros come while `when`
+ * is true, from collectives of that kind, and nowhere else; copies are stale
+ * until the pass that finds them has ended; before_step is called before the
+ * step, and `carried` is put below the recorder.
  */
 #include "mutants/mutant_kit.h"
 
@@ -60,7 +60,7 @@ static int wait(void *self, struct fsdp_stream *waits,
     return FSDP_OK;
 }
 
-/* What was called, one letter each. */
+/* The calls so far, one letter each. */
 static char called[8];
 
 static void call(char letter)
@@ -110,7 +110,7 @@ static void make(struct wrong *x, const struct mutant *m)
     mutant_apply(m, &x->env, &x->engine);
 }
 
-/* What a collective of this kind brings, all of it the same. */
+/* The value that a collective of this kind brings in every element. */
 static float brought(const struct wrong *x, uint32_t kind)
 {
     float out[N] = {5.0f, 5.0f, 5.0f};
@@ -150,7 +150,8 @@ UNIT_TEST(zeros_come_when_it_is_time)
     assert_true(brought(&x, FSDP_BROADCAST) == 1.0f);
 }
 
-/* From a call at rest to the next END or CANCEL that is taken. */
+/* Copies are stale from a call at rest to the next END or CANCEL that is not
+ * refused. */
 UNIT_TEST(copies_are_stale_until_a_pass_ends)
 {
     static const uint32_t end[] = {FSDP_END, FSDP_CANCEL};
@@ -201,7 +202,7 @@ static void what_is_done_before_a_step_is_before_it(void **state)
     assert_string_equal(called, "bszbsz");
 }
 
-/* It brings as many as the row's fault is `of`. */
+/* Brings the number that the row's `fault.of` is. */
 static int carry_of(void *self, struct fsdp_stream *stream,
                     const struct fsdp_collective *c)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mutant_values.c - what mutants do with numbers of the device, and with the
- * pieces and sizes of what was sharded.
+ * mutant_values.c - reads and changes numbers on the device for mutants, and
+ * gives sizes and pieces of the sharded model.
  */
 #include "mutants/mutant_kit.h"
 

@@ -86,7 +86,8 @@ UNIT_TEST(readme_tells_how_many)
     assert_true(found);
 }
 
-/* Of the program, which is the first; of what it has loaded, nothing. */
+/* Counts the thread-local bytes of the program, which is listed first, and not
+ * those of loaded libraries. */
 static int take_thread_bytes(struct dl_phdr_info *info, size_t size, void *to)
 {
     (void)size;
@@ -98,8 +99,9 @@ static int take_thread_bytes(struct dl_phdr_info *info, size_t size, void *to)
     return 1;
 }
 
-/* Each thread that any engine begins has the state of all mutants, cleared: a
- * stream of impl is one. What is large is for mutant_room. */
+/* Each thread that an engine starts, such as a stream of impl, has the state of
+ * all mutants, cleared. So that state must be small; mutant_room is for what is
+ * large. */
 UNIT_TEST(threads_begin_with_little)
 {
     size_t bytes = 0;

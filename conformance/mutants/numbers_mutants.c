@@ -36,7 +36,8 @@ static float look_at(float x)
     return x;
 }
 
-/* What double adds up here loses what is far below: the number under it. */
+/* Rounds a norm down to the next number, as if the sum had lost its small
+ * terms. */
 static int norm_rounds_down(struct fsdp_sharded *s, const struct fsdp_clip *how,
                             float *out_norm)
 {
@@ -92,7 +93,8 @@ static bool plays_four_hundred(const struct run_case *c)
     return mutant_plays(c, "four-hundred");
 }
 
-/* As if the products of the betas were 0 by then. */
+/* Ends the bias correction after some steps, as if the products of the betas
+ * were 0 by then. */
 static void correction_ends(struct fsdp_op *op)
 {
     if (op->kind == FSDP_OP_ADAMW && mutant_now.steps >= LAST_CORRECTED) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * offload_mutants.c - engines whose shards, gradients and states do not rest
- * where they should, are copied too often, too late or in vain, are not added
- * up on the host or stepped elsewhere; and engines that take what they cannot
+ * where they should, are copied too often, too late or in vain, or are added up
+ * or stepped in the wrong place; and engines that accept what they cannot
  * offload.
  */
 #include "mutants/mutant_kit.h"
@@ -12,18 +12,19 @@
 enum {
     MOST_BLOCKS = 128,   /* of the host, at once */
     MOST_KEPT = 1 << 16, /* bytes of them */
-    EXTRA = 256,         /* bytes of what should not be there */
+    EXTRA = 256,         /* bytes that should not be there */
     MOST_EXTRA = 16,
 };
 
-/* The host as the engine sees it, and what of it has been given out. */
+/* The host device as the engine sees it, and the blocks that were allocated
+ * there. */
 static _Thread_local struct {
     const struct fsdp_device *real;
     struct fsdp_device mine;
     struct {
         const char *p;
         uint64_t bytes;
-        uint64_t kept; /* place among what is kept, and 1; 0: it is not */
+        uint64_t kept; /* place among kept bytes, plus 1; 0: not kept */
     } block[MOST_BLOCKS];
     uint32_t n;
     uint64_t used;
@@ -144,7 +145,8 @@ static int begin_stages(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     return FSDP_OK;
 }
 
-/* What windows to come would bring one after the other. */
+/* From BEGIN on has memory live for what windows should bring one after the
+ * other. */
 static int begin_brings(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     if (point == FSDP_END || point == FSDP_CANCEL) {
@@ -165,7 +167,7 @@ static void destroy_leaks(struct fsdp_sharded *s)
 
 /* ---- Copies -------------------------------------------------------------- */
 
-/* What was there when it was copied first. */
+/* Copies what was there when it was copied for the first time. */
 static int copy_stale(void *self, struct fsdp_stream *stream, void *to,
                       const void *from, uint64_t bytes)
 {
@@ -197,7 +199,7 @@ static int copy_again(void *self, struct fsdp_stream *stream, void *to,
                                         : FSDP_OK;
 }
 
-/* A row at a time, say. */
+/* Copies in several parts, a row at a time, say. */
 static int copy_in_parts(void *self, struct fsdp_stream *stream, void *to,
                          const void *from, uint64_t bytes)
 {
@@ -324,7 +326,7 @@ static bool adds_up(const struct run_case *c)
            c->sync[0] != 0;
 }
 
-/* As far as it may, with nothing else in flight. */
+/* A case that runs ahead as far as it may, with nothing else in flight. */
 static bool ahead(const struct run_case *c)
 {
     return c->offload == CASE_OFFLOAD_ALL && c->scenario == CASE_TRAIN &&
@@ -337,7 +339,7 @@ static bool of_units(const struct run_case *c)
     return is_plain(c, CASE_OFFLOAD_LESS) || is_plain(c, CASE_OFFLOAD_SOME);
 }
 
-/* On the host, and on the device. */
+/* A case that is run on the host and on the device. */
 static bool has_twin(const struct run_case *c)
 {
     return (c->offload == CASE_OFFLOAD_LESS ||

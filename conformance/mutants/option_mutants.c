@@ -30,7 +30,7 @@ static bool keeps_root(const struct run_case *c)
            c->strategy == CASE_FULL_SHARD && strcmp(c->size, "odd") == 0;
 }
 
-/* What the root's unit says of itself comes first. */
+/* The reshard option of the root's own unit comes before keep_root. */
 static int own_reshard_first(const struct fsdp_env *env,
                              const struct fsdp_model *model,
                              const struct fsdp_units *units,
@@ -46,7 +46,8 @@ static int own_reshard_first(const struct fsdp_env *env,
     return mutant_real.engine.shard(env, model, units, &o, out);
 }
 
-/* The root is kept, and its unit says that it is resharded. */
+/* A graph whose root is kept, while the root's unit says that it is
+ * resharded. */
 static bool keeps_root_of_graph(const struct run_case *c)
 {
     return c->keep_root && strcmp(c->workload, "graph") == 0 &&
@@ -59,7 +60,7 @@ static bool keeps_units(const struct run_case *c)
     return mutant_train(c) && c->strategy == CASE_SHARD_GRAD_OP && c->ranks > 1;
 }
 
-/* How far to run ahead is cut to what there is. */
+/* Cuts the options of running ahead to the units that there are. */
 static void options_ahead_unchecked(struct fsdp_options *o)
 {
     o->prefetch_forward = o->prefetch_forward > 3 ? 1 : o->prefetch_forward;
@@ -103,7 +104,7 @@ static int mesh_unchecked(const struct fsdp_env *env,
         options, out);
 }
 
-/* Ranks are not asked: there are fewer than the mesh has. */
+/* Answers without asking other ranks, as there are fewer than the mesh has. */
 static int mesh_unchecked_exchange(void *self, const void *mine, uint64_t bytes,
                                    void *all)
 {
@@ -144,7 +145,7 @@ static bool disagrees(const struct run_case *c)
     return c->scenario == CASE_DISAGREE && c->ranks > 1;
 }
 
-/* Whether anything of a unit is offloaded is read, and not what. */
+/* Reads only whether anything of a unit is offloaded, and not what. */
 static int unit_kinds_unread(struct mutant_told *t, const struct fsdp_env *env)
 {
     (void)env;
@@ -174,7 +175,7 @@ static bool disagrees_on_offload(const struct run_case *c)
     return disagrees(c) && c->offload != CASE_NOT_OFFLOADED;
 }
 
-/* What remains of the message is not ended, and no text. */
+/* Leaves a message that is not ended, and is no text. */
 static int refusal_endless(const struct fsdp_env *env,
                            const struct fsdp_model *model,
                            const struct fsdp_units *units,
@@ -207,7 +208,7 @@ static int refusal_silent(const struct fsdp_env *env,
     return mutant_real.engine.shard(&silent, model, units, options, out);
 }
 
-/* What the options say is looked at, what a unit says is not. */
+/* Checks what the options say, but not what a unit says. */
 static int units_unchecked(const struct fsdp_env *env,
                            const struct fsdp_model *model,
                            const struct fsdp_units *units,
@@ -255,7 +256,7 @@ const struct mutant option_mutants[] = {
      .kills = "reduce.scale",
      .shows = {.in = asks_for_factor},
      .fault = {MUTANT_SETS, MUTANT_OPTION(divide_factor), 0}},
-    /* bf16 is accepted, though nothing is claimed of it. */
+    /* bf16 is accepted, though the engine does not claim it. */
     {.name = "dtype-unclaimed",
      .text = "a dtype that is not claimed is not refused",
      .evidence = "pytorch/pytorch#194628",
@@ -315,7 +316,7 @@ const struct mutant option_mutants[] = {
      .shows = {.in = has_bad_mesh},
      .calls.shard = mesh_unchecked,
      .change_env = ask_no_mesh},
-    /* The strategy says otherwise. */
+    /* The strategy asks for a reshard. */
     {.name = "no-reshard",
      .text = "a unit stays unsharded until its backward",
      .evidence = "pytorch/pytorch#149029",
@@ -407,7 +408,7 @@ const struct mutant option_mutants[] = {
      .kills = "error.unclaimed",
      .shows = {.in = mutant_bad_options},
      .drops = "shared"},
-    /* A tree is made for 8 ranks, and what is more is a chain. */
+    /* A tree is made only for up to 8 ranks, and a chain for more. */
     {.name = "tree-of-eight",
      .text = "more than 8 ranks are folded by rank instead of by tree",
      .evidence = "a fold that was written out for small worlds",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parameter_unit_mutants.c - engines that go by modules where some parameters
- * of a module have a unit of their own, and engines that have something of what
- * is ignored.
+ * parameter_unit_mutants.c - engines that look only at modules where some
+ * parameters of a module are in another unit, and engines that do something
+ * with ignored parameters.
  */
 #include "mutants/mutant_kit.h"
 
@@ -64,7 +64,7 @@ static bool disagrees_on_ignored(const struct run_case *c)
 
 static _Thread_local uint32_t of_first[MUTANT_MOST_PARAMETERS];
 
-/* What was made for the first model serves each later one in the process. */
+/* The units of the first model serve each later one in the process. */
 static int units_of_first(struct mutant_told *t, const struct fsdp_env *env)
 {
     (void)env;
@@ -74,7 +74,8 @@ static int units_of_first(struct mutant_told *t, const struct fsdp_env *env)
     return FSDP_OK;
 }
 
-/* Into its module's unit, frozen as it is, or trained (`of` is 1). */
+/* Shards ignored parameters in their module's unit, frozen as they are, or
+ * trained (`of` is 1). */
 static int shard_ignored(struct mutant_told *t, const struct fsdp_env *env)
 {
     const struct fsdp_model *model = mutant_real.model;
@@ -93,7 +94,8 @@ static int shard_ignored(struct mutant_told *t, const struct fsdp_env *env)
     return FSDP_OK;
 }
 
-/* Nobody has told it what it has in that place. */
+/* Gives initial values also to ignored parameters, which have none to ask
+ * for. */
 static int initial_of_all(void *context, uint32_t p, uint64_t first, uint64_t n,
                           void *out)
 {
@@ -106,7 +108,7 @@ static int initial_of_all(void *context, uint32_t p, uint64_t first, uint64_t n,
     return FSDP_OK;
 }
 
-/* One beyond the units is the last one's. */
+/* A unit number beyond the last is accepted as the last. */
 static int unit_accepted(struct mutant_told *t, const struct fsdp_env *env)
 {
     (void)env;
@@ -122,7 +124,8 @@ static int unit_accepted(struct mutant_told *t, const struct fsdp_env *env)
     return FSDP_OK;
 }
 
-/* The unit of a tie is that of its original, whatever is said of it. */
+/* A tied parameter is in the unit of its original, whatever unit is given for
+ * it. */
 static int tie_ignored(struct mutant_told *t, const struct fsdp_env *env)
 {
     (void)env;
@@ -155,7 +158,7 @@ static int unit_unnamed(const struct fsdp_env *env,
     return status;
 }
 
-/* Where the last parameter is, the last rank says. */
+/* All ranks put the last parameter where the last rank says. */
 static int units_disagreed(struct mutant_told *t, const struct fsdp_env *env)
 {
     const uint32_t last = t->model.n_parameters - 1;
@@ -181,7 +184,8 @@ static bool has_module(uint32_t u)
     return false;
 }
 
-/* Of a unit without a module, in each one that has a parameter of it. */
+/* Gathers a unit without a module again for each module that has a parameter in
+ * it. */
 static int gathered_by_module(struct fsdp_sharded *s, uint32_t point,
                               uint32_t index)
 {
@@ -197,7 +201,8 @@ static int gathered_by_module(struct fsdp_sharded *s, uint32_t point,
     return mutant_real.engine.at(s, point, index);
 }
 
-/* That of the modules: frozen as it is, others of theirs are trained. */
+/* Makes a reduction for a module's frozen unit, as other parameters of the
+ * module are trained. */
 static int reduced_by_module(struct fsdp_sharded *s, uint32_t point,
                              uint32_t index)
 {
@@ -215,7 +220,8 @@ static int reduced_by_module(struct fsdp_sharded *s, uint32_t point,
     return FSDP_OK;
 }
 
-/* Its modules have opened their own unit alone. */
+/* Refuses a parameter of another unit, as its module has opened only its own
+ * unit. */
 static int one_opens(struct fsdp_sharded *s, uint32_t p,
                      struct fsdp_tensor *out)
 {
@@ -233,7 +239,8 @@ static int one_opens(struct fsdp_sharded *s, uint32_t p,
 
 /* ---- Something of what is ignored --------------------------------------- */
 
-/* Its gradient, of which there is none, is reduced with its module's. */
+/* Reduces the gradient of an ignored parameter, which has none, with its
+ * module's. */
 static int ignored_reduced(struct fsdp_sharded *s, uint32_t point,
                            uint32_t index)
 {
@@ -274,7 +281,8 @@ static int ignored_unnamed(struct fsdp_sharded *s, uint32_t p,
     return status;
 }
 
-/* Each rank's own. */
+/* Adds a number to the norm that differs between ranks, as gradients of ignored
+ * parameters do. */
 static int ignored_in_norm(struct fsdp_sharded *s, const struct fsdp_clip *how,
                            float *out_norm)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * private_mutants.c - engines that hold more than they say, where no device is
- * asked for it, where a weight of their own memory does not show it, or only
- * when nobody seems to look: found where processes are weighed.
+ * private_mutants.c - engines that hold more memory than they declare, without
+ * allocating it from a device, in places that do not count as their own memory,
+ * or only when they do not seem to be watched: found where processes are
+ * weighed.
  */
 #include "mutants/mutant_kit.h"
 
@@ -17,14 +18,14 @@
 enum {
     LEAK_BYTES = 4096,
     PATH_BYTES = 4096,
-    NAME_BYTES = 200,  /* of a file that has nothing but its name */
+    NAME_BYTES = 200,  /* of an empty file, which holds data in its name */
     PIPE_BYTES = 65536 /* that a pipe has room for */
 };
 
 static _Thread_local char *held;
 static _Thread_local size_t held_bytes;
 static _Thread_local char path[PATH_BYTES];
-static _Thread_local bool tells; /* gradients are other than 0 */
+static _Thread_local bool tells; /* some gradient is not 0 */
 
 static void private_forget(void)
 {
@@ -34,7 +35,7 @@ static void private_forget(void)
     tells = false;
 }
 
-/* In the heap: no device is asked for it. */
+/* Holds the model in the heap, which no device knows of. */
 static bool hold(const struct fsdp_model *model)
 {
     held_bytes = mutant_model_bytes(model);
@@ -69,7 +70,8 @@ static void keeps_model_destroy(struct fsdp_sharded *s)
     mutant_real.engine.destroy(s);
 }
 
-/* From the first backward of a pass to its end, if there is room for it. */
+/* Holds a copy from the first backward of a pass to its end, if there is memory
+ * for it. */
 static int copies_model(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     const int status = mutant_real.engine.at(s, point, index);
@@ -102,7 +104,7 @@ static int reserves_model(struct fsdp_sharded *s, uint32_t point,
     return mutant_real.engine.at(s, point, index);
 }
 
-/* The link to the one before is in each. */
+/* Each block points to the one before. */
 static void leaks_in_steps(void)
 {
     char *more = malloc(LEAK_BYTES);
@@ -126,7 +128,7 @@ static void leaks_in_steps_destroy(struct fsdp_sharded *s)
     mutant_real.engine.destroy(s);
 }
 
-/* `path`: of this rank, in the folder for what is temporary. */
+/* Makes `path` a file of this rank in the folder for temporary files. */
 static void name_own(void)
 {
     const char *const folder = getenv("TMPDIR");
@@ -135,7 +137,7 @@ static void name_own(void)
              mutant_real.rank);
 }
 
-/* As large as the model; below 0: there is none. */
+/* Writes a file as large as the model; below 0: there is none. */
 static int write_file(const struct fsdp_model *model)
 {
     static const char some[4096] = {1};
@@ -179,7 +181,7 @@ static bool lasts(const struct run_case *c)
 
 /* ---- A file that no folder has any more ---------------------------------- */
 
-/* It is mapped, and so it stays there. */
+/* The file stays, as it is mapped. */
 static int shard_to_mapping(const struct fsdp_env *env,
                             const struct fsdp_model *model,
                             const struct fsdp_units *units,
@@ -210,7 +212,7 @@ static void destroy_mapping(struct fsdp_sharded *s)
 
 /* ---- Names of files that are empty --------------------------------------- */
 
-/* `path` is the folder that they are in. */
+/* Makes the path of file i in the folder `path`. */
 static void name_of(size_t i, char file[PATH_BYTES])
 {
     char name[NAME_BYTES + 1];
@@ -297,7 +299,8 @@ static void destroy_pipes(struct fsdp_sharded *s)
     mutant_real.engine.destroy(s);
 }
 
-/* What has been resident is not asked for afterwards. */
+/* Resets the kernel's peak of resident memory, so that the peak is not seen
+ * afterwards. */
 static void forget_peak(void)
 {
     const int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);

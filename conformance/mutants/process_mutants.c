@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process_mutants.c - engines that leave something in the process that is not
- * theirs.
+ * process_mutants.c - engines that change the state of their process and leave
+ * it changed.
  */
 #include "mutants/mutant_kit.h"
 
@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Flushes what is subnormal to zero, where that is known how; else rounds
- * towards zero. */
+/* Lets the processor flush subnormal numbers to zero, if this file knows how;
+ * else round towards zero. */
 static void compute_roughly(void)
 {
 #if defined(__x86_64__)
@@ -37,7 +37,8 @@ static int flushes_to_zero(struct fsdp_sharded *s, struct fsdp_step *how)
     return status;
 }
 
-/* Rounds what follows the last step, which is nothing that is compared. */
+/* Changes the rounding behind the last step, where nothing is compared any
+ * more. */
 static void rounds_upwards(struct fsdp_sharded *s)
 {
     mutant_real.engine.destroy(s);

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* A small case that recomputes around its units, and its twin that does not:
- * what is compared is there. */
+/* A small case that recomputes around its units, and its twin that does not: a
+ * run has both, so that they are compared. */
 static bool recomputes(const struct run_case *c)
 {
     return mutant_three(c) && strcmp(c->size, "odd") == 0;
@@ -78,7 +78,7 @@ static int counts_as_forward_at(struct fsdp_sharded *s, uint32_t point,
 static _Thread_local uint32_t module[MOST_POINTS];
 static _Thread_local uint32_t alone; /* a module; FSDP_NO_UNIT: there is none */
 
-/* That is recomputed, and has no backward. */
+/* The first module that is recomputed and has no backward. */
 static uint32_t recomputed_alone(const struct fsdp_sequence *q)
 {
     for (uint32_t i = 0; i < q->n; i++) {

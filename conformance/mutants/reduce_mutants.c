@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reduce_mutants.c - engines whose ranks do not get the average of all ranks'
- * gradients, in every bit.
+ * gradients, exact in every bit.
  */
 #include "mutants/mutant_kit.h"
 
@@ -14,8 +14,8 @@ static void reduce_forget(void)
     bit_changed = false;
 }
 
-/* As no_average; what is left out is done to each input, so that every one of
- * them is rounded once more. */
+/* With no_average: divides each input instead of the sum, so that every input
+ * is rounded once more. */
 static float divide_before_reduce(float x)
 {
     return x * (1.0f / (float)mutant_real.world);
@@ -33,7 +33,7 @@ static float divide_by_world(float x)
     return x / (float)mutant_real.world;
 }
 
-/* Half an ulp apart. */
+/* Divides instead of multiplying by the inverse: half an ulp apart. */
 static int quotient_not_product(void *self, struct fsdp_stream *stream,
                                 const struct fsdp_op *op)
 {
@@ -43,7 +43,7 @@ static int quotient_not_product(void *self, struct fsdp_stream *stream,
                : mutant_run(stream, op);
 }
 
-/* +0 in place of parameter p's block in every shard. */
+/* Writes +0 in place of parameter p's block in every shard. */
 static int lose_block(struct fsdp_stream *stream,
                       const struct fsdp_collective *c, uint32_t p, uint64_t at)
 {
@@ -230,7 +230,7 @@ const struct mutant reduce_mutants[] = {
      .kills = "comm.dims reduce.replicas-equal",
      .shows = {.in = mutant_hybrid},
      .collective = replica_reduce_on_shard_dim},
-    /* Something stays behind of a model that was destroyed. */
+    /* A destroyed model leaves something behind. */
     {.name = "second-life",
      .text = "the second model of a process is not averaged",
      .evidence = "deepspeedai/DeepSpeed#3582",

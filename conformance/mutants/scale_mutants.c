@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scale_mutants.c - engines that are wrong under loss scaling: in what becomes
- * of the scale, in who is told of an infinity, in what a skipped step changes.
+ * scale_mutants.c - engines that are wrong under loss scaling: in how they undo
+ * the scale, in which ranks learn of an infinity, in what a skipped step
+ * changes.
  */
 #include "mutants/mutant_kit.h"
 
@@ -93,7 +94,7 @@ static int scale_after_clip(struct fsdp_sharded *s, const struct fsdp_clip *how,
     return mutant_each_gradient(s, multiplied);
 }
 
-/* Arguments are looked at behind it. */
+/* Unscales gradients before it checks the arguments. */
 static int scale_before_check(struct fsdp_sharded *s,
                               const struct fsdp_clip *how, float *out_norm)
 {
@@ -167,7 +168,7 @@ static int scale_skip_counts(struct fsdp_sharded *s, struct fsdp_step *how)
     return FSDP_OK;
 }
 
-/* The running products of AdamW, once more for each. */
+/* Multiplies the running products of AdamW once more for each skipped step. */
 static void count_skips(struct fsdp_op *op)
 {
     for (uint32_t i = 0; op->kind == FSDP_OP_ADAMW && i < skips; i++) {
@@ -192,7 +193,7 @@ static int scale_skip_decays(struct fsdp_sharded *s, struct fsdp_step *how)
     return mutant_real.engine.step(s, &own);
 }
 
-/* They were unscaled in place, and then looked at. */
+/* Gradients are unscaled in place before they are checked. */
 static int scale_skip_unscales(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     FSDP_TRY(mutant_real.engine.step(s, how));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_mutants.c - engines that are right in every step that is like the one
- * before, and wrong where calls come in another order.
+ * script_mutants.c - engines that are right as long as every step is like the
+ * one before, and wrong where calls come in another order.
  */
 #include "mutants/mutant_kit.h"
 
@@ -15,17 +15,18 @@ enum {
 
 static _Thread_local bool on;       /* what set_gradient_sync was told last */
 static _Thread_local bool synced;   /* of the last BEGIN */
-static _Thread_local bool pending;  /* the last pass of a training left some */
+static _Thread_local bool pending;  /* the last training pass left pending
+                                     * gradients */
 static _Thread_local uint32_t sums; /* training passes since zero_grad */
 static _Thread_local uint32_t loads;
-/* Of each piece, in their order: its gradient, or its states. */
+/* What is kept of each piece, in their order: its gradient, or its states. */
 struct kept {
     float x[2][ELEMENTS];
 };
 static _Thread_local void *kept_room; /* struct kept[PIECES] */
 static _Thread_local uint32_t n_kept;
 
-/* Of the next piece; NULL if there is none. */
+/* The entry of the next piece; NULL if there is none. */
 static struct kept *next_kept(void)
 {
     struct kept *all = mutant_room(&kept_room, PIECES * sizeof(struct kept));
@@ -47,7 +48,7 @@ static int note_sync(struct fsdp_sharded *s, uint32_t now)
     return mutant_real.engine.set_gradient_sync(s, now);
 }
 
-/* Of points that the engine has taken. */
+/* Notes points that the engine has accepted. */
 static int note_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     FSDP_TRY(mutant_real.engine.at(s, point, index));
@@ -126,7 +127,7 @@ static void add_gradient(const struct fsdp_piece *piece)
     (void)mutant_put(NULL, x, piece->n, (float *)piece->grad);
 }
 
-/* What was there before the load is added to what is reduced next. */
+/* Gradients from before a load are added to the next reduced ones. */
 static int load_keeps_gradients(struct fsdp_sharded *s, const char *directory)
 {
     n_kept = 0;
@@ -228,7 +229,7 @@ const struct mutant script_mutants[] = {
                .set_gradient_sync = note_sync,
                .zero_grad = note_zero},
      .forget = script_forget},
-    /* What is not reduced is no gradient yet, and so is not zeroed. */
+    /* Gradients that are not reduced yet are not zeroed. */
     {.name = "zero-keeps-pending",
      .text = "zero_grad keeps gradients that are not reduced yet",
      .evidence = "an accumulator that zero_grad does not know of",
@@ -238,7 +239,7 @@ const struct mutant script_mutants[] = {
                .set_gradient_sync = note_sync,
                .zero_grad = zero_keeps_pending},
      .forget = script_forget},
-    /* Gradients are taken for used up. */
+    /* Gradients count as used up by a step. */
     {.name = "step-drops-gradients",
      .text = "step drops the gradients that it has used",
      .evidence = "a fused step that frees what it reads",
@@ -295,7 +296,7 @@ const struct mutant script_mutants[] = {
      .shows = {.in = plays_cancel_early},
      .fault = {MUTANT_HOLDS, FSDP_PARAM_FULL, FSDP_BEGIN},
      .when = is_cancelled_early},
-    /* A counter in a byte, a ring, a cache: what goes well for a while. */
+    /* A counter in a byte, a ring, a cache: such things go well for a while. */
     {.name = "reductions-stop",
      .text = "from step 42 on gradients are not reduced any more",
      .evidence = "a handle for each step, of which there are 41",
@@ -303,7 +304,7 @@ const struct mutant script_mutants[] = {
      .shows = {.script = "sixty-steps"},
      .fault = {MUTANT_LEAVES_OUT_COLLECTIVE, FSDP_REDUCE_SCATTER},
      .when = is_past_last_reduced},
-    /* States that were loaded once are there already. */
+    /* A second load leaves states that are already there. */
     {.name = "first-load-kept",
      .text = "a second load leaves the states of the first one",
      .evidence = "states that are made only where there are none",

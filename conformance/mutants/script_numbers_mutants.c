@@ -129,7 +129,7 @@ const struct mutant script_numbers_mutants[] = {
      .shows = {.script = "rates"},
      .calls = {.step = first_rate_for_ever},
      .forget = script_forget},
-    /* The numbers that everybody uses. */
+    /* These are the usual numbers. */
     {.name = "betas-hard-coded",
      .text = "betas are 0.9 and 0.999 whatever the options say",
      .evidence = "defaults that are written into a fused kernel",
@@ -154,7 +154,7 @@ const struct mutant script_numbers_mutants[] = {
      .kills = "script.values",
      .shows = {.script = "rate-zero"},
      .calls = {.step = rate_zero_skipped}},
-    /* A bit tells them apart. */
+    /* One bit tells two groups apart. */
     {.name = "groups-modulo-two",
      .text = "of parameter groups only the last bit is kept",
      .evidence = "a flag where a number is needed",
@@ -169,7 +169,7 @@ const struct mutant script_numbers_mutants[] = {
      .shows = {.script = "clips-again"},
      .calls = {.clip_grad_norm = norm_kept, .zero_grad = norm_kept_zero},
      .forget = script_forget},
-    /* Nobody does that. */
+    /* The engine does not expect such a call. */
     {.name = "zero-in-pass",
      .text = "zero_grad succeeds in the middle of a pass, and does nothing",
      .evidence = "a call that is checked nowhere",

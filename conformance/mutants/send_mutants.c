@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * send_mutants.c - engines that are given a state dict by rank 0 and lose some
- * of it, change more than it has, or less, eat it, hold a whole model for it,
- * or take it whenever they are asked to.
+ * send_mutants.c - engines that are sent a state dict by rank 0 and lose some
+ * of it, change more than it has, or less, destroy it, hold a whole model for
+ * it, or accept it at any time.
  */
 #include "mutants/mutant_kit.h"
 
@@ -14,9 +14,9 @@ enum {
 };
 
 static _Thread_local struct {
-    bool open;  /* all is unsharded */
-    bool sends; /* it is sending */
-    uint64_t n; /* of what a rank has kept */
+    bool open;  /* everything is unsharded */
+    bool sends; /* values are being sent */
+    uint64_t n; /* elements that a rank has kept */
 } now;
 static _Thread_local void *was; /* float[MOST] */
 
@@ -54,7 +54,7 @@ static void put_old(const struct fsdp_piece *piece)
     }
 }
 
-/* Rank 1 has the first parameter as it was. */
+/* Rank 1 keeps its old values of the first parameter. */
 static int keeps_old(struct fsdp_sharded *s, const struct fsdp_values *from)
 {
     now.n = 0;
@@ -89,7 +89,7 @@ static int drops_gradients(struct fsdp_sharded *s,
     return mutant_real.engine.zero_grad(s);
 }
 
-/* Where a lenient call has no values of a parameter there are zeros. */
+/* A parameter of which a lenient call has no values becomes zeros. */
 static int zeros_for_missing(struct fsdp_sharded *s,
                              const struct fsdp_values *from)
 {
@@ -105,7 +105,7 @@ static int zeros_for_missing(struct fsdp_sharded *s,
     return really(s, from->lenient ? &all : from);
 }
 
-/* What has one element is no tensor to a broadcast. */
+/* Parameters of one element are not sent, as if they were no tensors. */
 static int leaves_scalars(struct fsdp_sharded *s,
                           const struct fsdp_values *from)
 {
@@ -121,7 +121,7 @@ static int leaves_scalars(struct fsdp_sharded *s,
     return really(s, &some);
 }
 
-/* Of several names of one parameter the last one counts. */
+/* If a parameter has several names, the value under the last one is taken. */
 static int takes_last_name(struct fsdp_sharded *s,
                            const struct fsdp_values *from)
 {
@@ -173,7 +173,8 @@ static int note_closed(struct fsdp_sharded *s)
     return mutant_real.engine.reshard_all(s);
 }
 
-/* Where what is not there is left out, unasked. */
+/* Whether the engine is at rest with everything sharded, where it leaves out
+ * missing values though it was not asked to be lenient. */
 static bool is_closed(void)
 {
     return !mutant_now.in_pass && !now.open;
@@ -191,8 +192,8 @@ static int sends_at_once(struct fsdp_sharded *s, const struct fsdp_values *from)
     return status;
 }
 
-/* Nobody waits, but by then the streams are done: it is a race with the right
- * values, which are asked for by themselves. */
+/* Does not wait for streams, but lets time pass until they are done: a race
+ * with the right values, as values have their own requirements. */
 static int no_sync(void *self, struct fsdp_stream *stream)
 {
     const struct timespec while_streams_work = {.tv_nsec = 100000000};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step_in_backward_mutants.c - engines that are given the step of a pass, and
- * step too soon, twice, in other passes as well, or keep what they stepped by;
- * and engines that take it whenever they are asked to.
+ * step_in_backward_mutants.c - engines that are given the step of a pass ahead,
+ * and step too soon, twice, in other passes as well, or keep the gradients that
+ * they stepped by; and engines that accept such a step at any time.
  */
 #include "mutants/mutant_kit.h"
 
@@ -14,11 +14,11 @@ enum {
 };
 
 static _Thread_local struct {
-    bool set;    /* for the next pass, or this one */
-    bool given;  /* some time in this life */
-    bool behind; /* the last pass had one */
-    bool kept;   /* that, and copies behind its backward */
-    bool brings; /* kept weights back */
+    bool set;    /* a step is given for the next pass, or this one */
+    bool given;  /* a step was given at some time in this life */
+    bool behind; /* the last pass had a step */
+    bool kept;   /* the same, and it keeps copies behind its backward */
+    bool brings; /* gives kept weights back */
     uint64_t at; /* of those that are kept */
     struct fsdp_step last;
     float lr[MOST_GROUPS];
@@ -51,7 +51,7 @@ static int note_at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     return FSDP_OK;
 }
 
-/* What is saved says how many passes had their steps. */
+/* How many passes had their steps, which is then saved. */
 static _Thread_local uint64_t counted;
 
 static int counts_passes(struct fsdp_sharded *s, uint32_t point, uint32_t index)
@@ -84,7 +84,7 @@ static void forget_count(void)
 
 /* ---- Too soon ------------------------------------------------------------ */
 
-/* Ranks meet, and each steps by what it has itself. */
+/* Ranks make the collective, but each steps by its own gradient. */
 static int step_by_own(void *self, struct fsdp_stream *stream,
                        const struct fsdp_collective *c)
 {
@@ -151,7 +151,7 @@ static void keep_or_bring(const struct fsdp_piece *piece)
     now.at += piece->n;
 }
 
-/* Weights, as they were before the pass. */
+/* Gives weights the values back that they had before the pass. */
 static int undo(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     const bool undoes = point == FSDP_CANCEL && now.set;
@@ -169,7 +169,7 @@ static int undo(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 
 /* ---- By old weights ------------------------------------------------------ */
 
-/* In the forward behind such a pass, which was to keep copies. */
+/* Whether the run is in the forward behind such a pass that keeps copies. */
 static bool finds_copies(void)
 {
     return now.kept && mutant_is_in_forward();

@@ -34,7 +34,7 @@ static bool decays(const struct run_case *c)
            c->optimizer == FSDP_OPTIMIZER_SGD;
 }
 
-/* What is flattened is stepped as one group. */
+/* Steps all parameters of a flat unit as one group. */
 static int groups_ignored(struct fsdp_sharded *s, struct fsdp_step *how)
 {
     float lr[CASE_MAX_GROUPS];
@@ -204,7 +204,7 @@ const struct mutant step_mutants[] = {
      .kills = "step.adamw",
      .shows = {.in = mutant_adamw},
      .op = adam_step_count},
-    /* Where a run resumes, the first step that is wrong is not that after the
+    /* In a run that resumes, the first wrong step is not the one after the
      * load. */
     {.name = "adam-step-count-resumed",
      .text = "the same, in a run that saves and loads",
@@ -271,8 +271,8 @@ const struct mutant step_mutants[] = {
      .kills = "step.sgd",
      .shows = {.in = is_plain_without_decay},
      .device.run = sgd_without_fma},
-    /* What is wrong in training alone is no fault of wrong calls and passes
-     * that were cancelled. */
+    /* A fault of training alone must not be reported as one of wrong calls or
+     * cancelled passes. */
     {.name = "sgd-without-fma-disturbed",
      .text = "the same, also where passes are cancelled and calls are wrong",
      .evidence = "the reason for which numerics are pinned to the bit",

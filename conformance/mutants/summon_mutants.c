@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summon_mutants.c - engines that are asked for one unit, or for the model on
- * rank 0, and do more, or less, or do it whenever they are asked.
+ * summon_mutants.c - engines that should unshard one unit, or the model on rank
+ * 0, and do more, or less, or do it at any time.
  */
 #include "mutants/mutant_kit.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * thaw_later_mutants.c - engines that thaw as they are told, and go on wrongly:
- * with the steps of all, with less than was saved, or on another wire.
+ * with the step count of other parameters, with less than was saved, or with
+ * another dtype on the wire.
  */
 #include "mutants/mutant_kit.h"
 
@@ -86,7 +87,7 @@ static int load_all_steps(struct fsdp_sharded *s, const char *directory)
     return FSDP_OK;
 }
 
-/* Of others it is as it was saved. */
+/* Only local saves are noted; other forms are right. */
 static int note_local(struct fsdp_sharded *s, const struct fsdp_save *save)
 {
     return save->form == FSDP_SAVE_LOCAL
@@ -106,7 +107,8 @@ static int load_local_steps(struct fsdp_sharded *s, const char *directory)
 /* ---- As it was sharded ---------------------------------------------------
  */
 
-/* What is frozen as a whole when it is sharded sends what it computes with. */
+/* A unit that is frozen as a whole when it is sharded reduces in its parameter
+ * dtype. */
 static int wire_of_frozen(struct mutant_told *t, const struct fsdp_env *env)
 {
     static _Thread_local uint32_t dtype[MOST_UNITS];
@@ -130,7 +132,7 @@ static int wire_of_frozen(struct mutant_told *t, const struct fsdp_env *env)
 /* ---- Another wire ---------------------------------------------------------
  */
 
-/* The first pass that has a gradient. */
+/* Reduces the first pass with gradients in float32. */
 static int reduce_wide(void *self, struct fsdp_stream *stream,
                        const struct fsdp_collective *c)
 {
@@ -179,7 +181,7 @@ static bool saves(const struct run_case *c)
            c->optimizer == FSDP_OPTIMIZER_ADAMW;
 }
 
-/* Units that are frozen as a whole when they are sharded. */
+/* A case that thaws units which are frozen as a whole when they are sharded. */
 static bool thaws_units(const struct run_case *c)
 {
     return strcmp(c->script, "thaw-exact") == 0 &&

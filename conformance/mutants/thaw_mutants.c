@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * thaw_mutants.c - engines that freeze and thaw parameters wrongly: too late,
- * with the states of another time, or whenever they are asked to.
+ * with old states, or at any time.
  */
 #include "mutants/mutant_kit.h"
 
@@ -14,11 +14,11 @@ enum {
 };
 
 static _Thread_local struct {
-    bool waits[MOST_PARAMETERS]; /* for the end of the gradients */
+    bool waits[MOST_PARAMETERS]; /* waits until there are no gradients */
     uint32_t on[MOST_PARAMETERS];
     uint32_t asked; /* the parameter that set_requires_grad is about */
-    bool decays[MOST_PARAMETERS];   /* more than it should */
-    uint64_t kept[MOST_PARAMETERS]; /* elements of a state of it */
+    bool decays[MOST_PARAMETERS];   /* decays though it should not */
+    uint64_t kept[MOST_PARAMETERS]; /* elements of its kept states */
     float factor;                   /* of a step's decay */
     bool apart;                     /* all-reduce is off */
 } now;
@@ -40,7 +40,7 @@ static bool is_small(uint32_t p)
 
 /* ---- Too late ------------------------------------------------------------ */
 
-/* What turns a parameter on (`of` is 1), or off. */
+/* Delays calls that thaw a parameter (`of` is 1), or that freeze one. */
 static int set_late(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
     if (on != mutant_of() || !is_small(p)) {
@@ -63,7 +63,7 @@ static int zero_turns(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-/* Storage that nobody reads. */
+/* Storage that is never read. */
 static _Thread_local void *spare_room;
 
 static int grad_of_late(struct fsdp_sharded *s, uint32_t p,
@@ -144,7 +144,7 @@ static int others_cleared(struct fsdp_sharded *s, uint32_t p, uint32_t on)
     return mutant_each_piece(s, clear_others);
 }
 
-/* Its states are said to be live until the end, somewhere. */
+/* As many bytes as a frozen parameter's states had stay live until the end. */
 static int states_left(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
     const struct fsdp_device *d = mutant_real.device;
@@ -175,7 +175,7 @@ static int note_frozen(struct fsdp_sharded *s, uint32_t p, uint32_t on)
     return FSDP_OK;
 }
 
-/* What must not decay. */
+/* Notes thawed parameters that must not decay. */
 static int note_thawed(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
     FSDP_TRY(really(s, p, on));
@@ -249,7 +249,7 @@ static bool thaws(const struct run_case *c)
            c->strategy == CASE_FULL_SHARD;
 }
 
-/* Units of which a part is frozen. */
+/* A case that freezes a part of a unit. */
 static bool freezes_parts(const struct run_case *c)
 {
     return mutant_plays_in_turn(c, "freeze") &&

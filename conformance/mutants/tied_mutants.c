@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tied_mutants.c - engines for which one parameter with two names is two, or
- * whose second name is not all that the first one is.
+ * tied_mutants.c - engines that treat one parameter with two names as two, or
+ * the second name differently from the first.
  */
 #include "mutants/mutant_kit.h"
 
@@ -47,7 +47,7 @@ static bool drops_all(const struct fsdp_model *model,
     return true;
 }
 
-/* The model as it is, but for ties that `drops` says no to. */
+/* Shards the model without the ties for which `drops` is true. */
 static int shard_untied(struct mutant_told *t,
                         bool (*drops)(const struct fsdp_model *model,
                                       const struct fsdp_units *units,
@@ -63,7 +63,8 @@ static int shard_untied(struct mutant_told *t,
         }
     }
     if (drops != drops_all) {
-        /* Of what is offered and not trained: its shape is not the model's. */
+        /* The model is only offered, and not trained; with the wrong shape the
+         * real initial values would not fit. */
         t->model.initial = mutant_zeros;
     }
     return FSDP_OK;
@@ -85,14 +86,15 @@ static bool drops_across(const struct fsdp_model *model,
            units->unit_of_module[module[p]] != FSDP_NO_UNIT;
 }
 
-/* One that is in no unit is refused as all such. */
+/* Accepts ties across units; a tie to a parameter in no unit is still
+ * refused. */
 static int tied_across(struct mutant_told *t, const struct fsdp_env *env)
 {
     (void)env;
     return shard_untied(t, drops_across);
 }
 
-/* All shard as the last rank is told, and nobody learns of it. */
+/* All ranks shard as the last one is told, without a refusal. */
 static int tied_disagreed(struct mutant_told *t, const struct fsdp_env *env)
 {
     const uint32_t n = t->model.n_parameters;
@@ -125,7 +127,7 @@ static int tied_unnamed(const struct fsdp_env *env,
 
 /* ---- Gradients ---------------------------------------------------------- */
 
-/* What was lent last under each name. */
+/* The tensor that was lent last under each name. */
 static _Thread_local struct {
     float *data[64];
 } lent;
@@ -152,9 +154,9 @@ static float is_zero(float x)
     return 0.0f;
 }
 
-/* At the end of a module's backward, the gradients of tied names of it (`of` is
- * 1), or of those that others are tied to, are nothing. The head's comes first:
- * what takes its place is the embedding's. */
+/* At the end of a module's backward, drops the gradients of its tied names
+ * (`of` is 1), or of originals that others are tied to. The head's gradient
+ * comes first, and the embedding's takes its place. */
 static int drop_of(struct fsdp_sharded *s, uint32_t point, uint32_t index)
 {
     const struct fsdp_model *m = mutant_real.model;
@@ -208,7 +210,7 @@ static void add_squares(const struct fsdp_piece *piece)
     }
 }
 
-/* By two names it is in the list of parameters twice. */
+/* Counts a parameter with two names twice, as if it was in the list twice. */
 static int tied_norm_twice(struct fsdp_sharded *s, const struct fsdp_clip *how,
                            float *out_norm)
 {
@@ -245,7 +247,7 @@ static int tied_stepped_twice(struct fsdp_sharded *s, struct fsdp_step *how)
     return mutant_each_piece(s, step_again);
 }
 
-/* The piece is shown under its other name, too. */
+/* Shows the piece under its other name, too. */
 static void tied_shown_twice(struct fsdp_piece *piece)
 {
     const struct fsdp_model *m = mutant_real.model;
@@ -300,7 +302,7 @@ static int note_save(struct fsdp_sharded *s, const struct fsdp_save *save)
     return status;
 }
 
-/* What the second name's tensor would be called is in the folder. */
+/* Adds a file to the folder with the names of second tensors. */
 static int tied_saved_twice(struct fsdp_sharded *s)
 {
     char path[4200];

@@ -15,8 +15,8 @@ static void wait_forget(void)
     in_pieces = false;
 }
 
-/* What would wait for the same by the way, for the place that is gathered
- * into, is forgotten once, too: the next wait. */
+/* Also forgets the wait that follows, once: it is for the place that is
+ * gathered into, and would wait for the same work. */
 static int no_wait_optimizer_all_gather(void *self, struct fsdp_stream *later,
                                         struct fsdp_stream *earlier,
                                         uint64_t ticket, const char *edge)
@@ -29,8 +29,8 @@ static int no_wait_optimizer_all_gather(void *self, struct fsdp_stream *later,
                : mutant_real.device->wait(self, later, earlier, ticket, edge);
 }
 
-/* A communicator that knows no streams is called before the stream has come
- * that far. */
+/* A communicator without streams is called before the stream has come that
+ * far. */
 static int no_wait_communicator(void *self, struct fsdp_stream *stream,
                                 const struct fsdp_collective *c)
 {

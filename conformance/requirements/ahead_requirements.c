@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ahead_requirements.c - what is in flight while the model computes: no race,
- * nothing in the strict profile, and what prefetch is for.
+ * nothing at all in the strict profile, and the overlap that prefetch is for.
  */
 #include "requirements/families.h"
 
@@ -11,9 +11,10 @@
 #include <stdio.h>
 
 /*
- * stream.no-race: whatever touches the same memory on different streams, or on
- * a stream and on the host, is ordered by a wait or a sync. Found in the order
- * of calls: a run that happened to go well does not hide it.
+ * stream.no-race: work that touches the same memory on different streams, or on
+ * a stream and on the host, is ordered by a wait or a sync. A race is found
+ * from the order of calls, so that a run that happened to go well does not hide
+ * it.
  */
 
 /* "unit 3, grad-full" */
@@ -102,10 +103,10 @@ static bool stream_strict_spoil(const struct expect *e, struct record *r)
 }
 
 /*
- * With prefetch an all-gather is given out before its window opens, and does
- * not wait for the compute that it should run beside. By the order of calls and
- * waits, not by a clock. The row says which windows: `kind` is the point that
- * opens them.
+ * With prefetch an all-gather is issued before its window opens, and does not
+ * wait for the compute that it should run beside. Judged by the order of calls
+ * and waits, not by a clock. The row says which windows: `kind` is the point
+ * that opens them.
  */
 static bool gathers_ahead_applies(const struct requirement *q,
                                   const struct expect *e)
@@ -134,9 +135,10 @@ static const struct requirement_check check_gathers_ahead = {
     .spoil = gathers_ahead_spoil};
 
 /*
- * prefetch.same-phase: what is gathered ahead for a backward while the forward
- * is at work is unsharded where nobody expects it, for as long as what lies
- * between the two takes: a loss, a pipeline's bubble, another model.
+ * prefetch.same-phase: a unit that is gathered for its backward while the
+ * forward is still at work stays unsharded for as long as whatever lies between
+ * the two takes (a loss, a pipeline's bubble, another model), which no one
+ * expects.
  */
 static bool same_phase_applies(const struct expect *e)
 {
@@ -177,7 +179,7 @@ static bool same_phase_holds(const struct expect *e, const struct record *r,
     return flights_each(e, r, same_phase_of_flight, f);
 }
 
-/* One of a backward goes out at the last point of the forward. */
+/* Moves a backward's all-gather to the last point of the forward. */
 static bool same_phase_spoil(const struct expect *e, struct record *r)
 {
     struct record_flights *flights = flights_to_spoil(r);
@@ -196,8 +198,8 @@ static bool same_phase_spoil(const struct expect *e, struct record *r)
 
 /*
  * prefetch.reduce-overlaps: with reductions in flight compute does not wait for
- * one before the next backward. By the order of calls and waits, not by a
- * clock. A communicator without streams leaves nothing in flight.
+ * a reduction before the next backward. Judged by the order of calls and waits,
+ * not by a clock. A communicator without streams leaves nothing in flight.
  */
 static bool reduce_overlaps_applies(const struct expect *e)
 {

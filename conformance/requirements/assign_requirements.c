@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * assign_requirements.c - values that are given to parameters at rest, to each
- * rank or by rank 0 to all: each has what it owns of them, and nothing else has
- * changed.
+ * rank or by rank 0 to all: each rank then has them for the elements that it
+ * owns, and nothing else has changed.
  */
 #include "requirements/families.h"
 #include "requirements/script_checks.h"
@@ -26,8 +26,8 @@ static bool gives_any(uint32_t verb)
     return verb == SCRIPT_ASSIGN || verb == SCRIPT_SEND;
 }
 
-/* Nothing else comes between what gives values and the looks that show it, or
- * before it. */
+/* Whether action i may stand between the action that gives values and the looks
+ * that show them. */
 static bool leaves_all(const struct expect *e, uint32_t i)
 {
     const uint32_t verb = script_at(e, i)->verb;
@@ -36,8 +36,8 @@ static bool leaves_all(const struct expect *e, uint32_t i)
            verb == SCRIPT_SUMMON;
 }
 
-/* Whether action i gives values to p, and by which name: of several the first,
- * which is given last. */
+/* Whether action i gives values to p, and under which name of p: if there are
+ * several, the first name, which is given last. */
 static bool gives(const struct expect *e, uint32_t i, uint32_t p, uint32_t *by)
 {
     const struct script_action *a = script_at(e, i);
@@ -47,8 +47,8 @@ static bool gives(const struct expect *e, uint32_t i, uint32_t p, uint32_t *by)
            expect_original(e, *by) == p;
 }
 
-/* The last action before look i that gives values to p, with nothing between;
- * i: there is none. */
+/* The last action before look i that gives values to p, if no other action
+ * changes p in between; i: there is none. */
 static uint32_t given_at(const struct expect *e, uint32_t i, uint32_t p,
                          uint32_t *by)
 {
@@ -77,7 +77,7 @@ static uint32_t look_before(const struct expect *e, uint32_t i, uint32_t verb)
 
 /* ---- assign.own-part, send.own-part -------------------------------------- */
 
-/* Where all was unsharded last before action i. */
+/* The last action before action i that unsharded everything. */
 static uint32_t summoned_at(const struct expect *e, uint32_t i)
 {
     while (i > 0 && script_at(e, i)->verb != SCRIPT_SUMMON &&
@@ -87,8 +87,8 @@ static uint32_t summoned_at(const struct expect *e, uint32_t i)
     return i;
 }
 
-/* n values from element `first` on that action i gives by that name. What the
- * record has of them is a rank's own. */
+/* The values that action i gives under that name to the elements of the
+ * part. */
 static bool want(const struct expect *e, const struct record *r,
                  struct compare_part part, uint32_t i, uint32_t by, float *out)
 {
@@ -158,7 +158,8 @@ static bool is_other(const struct expect *e, uint32_t i, uint32_t p,
     return at == i || at < before;
 }
 
-/* There before and behind, with the same bits, or neither. */
+/* A tensor is there before and behind the action, with the same bits, or at
+ * neither look. */
 static bool stays_of_part(const struct expect *e, const struct record *r,
                           const struct compare_part *part, struct finding *f)
 {
@@ -205,7 +206,8 @@ static bool stays_beside(const struct requirement *q, const struct expect *e,
 
 /* ---- assign.padding-zero ------------------------------------------------- */
 
-/* And a pass behind it sends what is there. */
+/* Whether the script assigns, and a pass behind that sends the values that are
+ * there. */
 static bool sends(const struct expect *e)
 {
     bool assigns = false;

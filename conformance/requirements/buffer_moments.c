@@ -29,7 +29,7 @@ bool buffer_shows_load(const struct expect *e)
            e->c->recorded_steps > e->c->steps / 2;
 }
 
-/* Steps of which passes are recorded. */
+/* Scripts record no passes. */
 uint32_t buffer_steps(const struct expect *e)
 {
     return compare_case_trains(e) && !case_is_script(e->c)
@@ -37,7 +37,7 @@ uint32_t buffer_steps(const struct expect *e)
                : 0;
 }
 
-/* The looks of a script. */
+/* The i-th look of a script. */
 static bool look_at(const struct expect *e, uint32_t i, struct buffer_moment *m)
 {
     for (uint32_t k = 0; k < e->n_events; k++) {
@@ -49,7 +49,8 @@ static bool look_at(const struct expect *e, uint32_t i, struct buffer_moment *m)
     return false;
 }
 
-/* Behind the recorded steps: the last one of all, and a load. */
+/* The moments behind the recorded steps: the end of the last step of all, and a
+ * load. */
 static bool past_steps(const struct expect *e, uint32_t i,
                        struct buffer_moment *m)
 {
@@ -126,7 +127,7 @@ static bool same_bits(const float *a, const float *b, uint64_t n, uint64_t *at)
     return true;
 }
 
-/* What is recorded at a moment, as it should be. */
+/* Compares bits, so that a NaN may equal a NaN. */
 bool buffer_compare(const struct expect *e, const struct record_rank *rank,
                     uint32_t k, const struct buffer_moment *m, uint32_t b,
                     const float *want, const char *words, struct finding *f)
@@ -151,7 +152,7 @@ bool buffer_compare(const struct expect *e, const struct record_rank *rank,
     return false;
 }
 
-/* A bit of the first element. */
+/* Turns a bit of the first element. */
 bool buffer_flip(struct record_tensor *t)
 {
     uint32_t bits;

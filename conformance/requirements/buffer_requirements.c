@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buffer_requirements.c - what a model keeps besides its parameters: whole on
- * every rank, in its dtype, the model's own from shard to destroy.
+ * buffer_requirements.c - buffers, which a model keeps besides its parameters:
+ * whole on every rank, in their dtypes, and the model's own from shard to
+ * destroy.
  */
 #include "requirements/buffer_moments.h"
 #include "requirements/families.h"
@@ -100,7 +101,7 @@ static bool dtype_of_rank(const struct expect *e,
     return each_moment(e, rank, k, f, dtype_at);
 }
 
-/* The last that was recorded of a stage; NULL: none. */
+/* The last tensor that was recorded of a stage; NULL: none. */
 static struct record_tensor *last_of(struct record_rank *rank, uint32_t stage)
 {
     struct record_tensor *last = NULL;
@@ -138,7 +139,7 @@ static bool dtype_spoil(const struct expect *e, struct record_rank *rank)
 
 /* ---- buffer.initial ----------------------------------------------------- */
 
-/* Data of an element of a dtype, as records have it. */
+/* Writes one element of a dtype in the form in which records have it. */
 static void put_digits(uint32_t dtype, const void *from, uint64_t i, float *to)
 {
     const uint32_t digits = record_digits(dtype);
@@ -221,20 +222,21 @@ static bool shows_writes(const struct expect *e)
     return buffer_any(e) && buffer_steps(e) > 0 && buffer_shows_initial(e);
 }
 
-/* What happens between steps that the record does not show. */
+/* Whether there are passes between steps which the record does not show. */
 static bool has_other_passes(const struct expect *e)
 {
     return e->c->scenario == CASE_EVAL || e->c->scenario == CASE_CANCEL;
 }
 
-/* What a moment must show is what the one before it did, unless that is of
- * passes that are not recorded: `before` is the stage of that, or N_STAGES. */
+/* The moment before m, at which buffers must have been as at m. Returns the
+ * stage of `before`, or N_STAGES if passes that are not recorded lie in
+ * between. */
 static uint32_t follows(const struct expect *e, const struct buffer_moment *m,
                         struct buffer_moment *before)
 {
     *before = (struct buffer_moment){RECORD_N_STAGES, 0, 0};
     if (m->stage == RECORD_BUFFER && m->step > buffer_steps(e)) {
-        return before->stage; /* passes of steps that are not recorded */
+        return before->stage; /* after steps whose passes are not recorded */
     }
     if (m->stage == RECORD_BUFFER && m->step > 0) {
         *before = (struct buffer_moment){RECORD_BUFFER_LEFT, m->step - 1,
@@ -291,8 +293,8 @@ static bool stays_spoil(const struct expect *e, struct record_rank *rank)
 /* ---- buffer.as-unsharded ------------------------------------------------ */
 
 /* Where more happens to buffers than the record shows of each step, they are
- * compared with those of the same rank in the unsharded run, if that has all
- * passes: none is cancelled there but by a script. */
+ * compared with those of the same rank in the unsharded run. That must have
+ * made the same passes: it cancels none but in a script. */
 static bool compares_unsharded(const struct expect *e)
 {
     return shows_any(e) &&
@@ -300,8 +302,9 @@ static bool compares_unsharded(const struct expect *e)
             (e->c->scenario == CASE_EVAL && buffer_steps(e) > 0));
 }
 
-/* In an arithmetic of its own floating point is not the unsharded run's; what
- * is counted is. */
+/* Whether buffers of this dtype may differ from the unsharded run's: an engine
+ * with its own arithmetic has other floating-point values, but the same integer
+ * counts. */
 static bool has_own_values(const struct expect *e, uint32_t dtype)
 {
     return e->profile == EXPECT_OWN && !workload_is_exact(e->c->data) &&
@@ -379,7 +382,7 @@ static bool bytes_of_rank(const struct expect *e,
                              "live as buffers after sharding");
     }
     for (uint32_t t = 0; m->after_step && t < rank->n_steps; t++) {
-        /* A script has actions before its first life. */
+        /* Actions of a script may come before its first life begins. */
         const uint64_t then =
             t < e->n_events ? e->event[t].rest[FSDP_BUFFER] : want;
 

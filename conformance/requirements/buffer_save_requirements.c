@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buffer_save_requirements.c - what checkpoints have of a model's buffers:
- * those that are persisted, as rank 0 had them.
+ * buffer_save_requirements.c - checkpoints have those buffers of a model that
+ * are persisted, as rank 0 had them.
  */
 #include "requirements/buffer_moments.h"
 #include "requirements/families.h"
@@ -18,8 +18,8 @@ static bool is_persisted(const struct expect *e, uint32_t b)
     return (e->model->buffer_flags[b] & FSDP_NOT_PERSISTED) == 0;
 }
 
-/* What rank 0 had when it was saved; another world's rank 0 had what the
- * unsharded run's has. */
+/* Buffer b as rank 0 had it when it was saved. If another world has saved, its
+ * rank 0 had what the unsharded run's rank 0 has. */
 static const struct record_tensor *
 saved_by_rank_0(const struct expect *e, const struct record *r, uint32_t b)
 {
@@ -32,7 +32,8 @@ saved_by_rank_0(const struct expect *e, const struct record *r, uint32_t b)
     return rank ? buffer_tensor_at(rank, &then, b) : NULL;
 }
 
-/* Rounded as it is saved, and loaded. */
+/* The loaded buffer must be the saved one, rounded as a save and a load round
+ * it. */
 static bool saved_of(const struct expect *e, const struct record_rank *rank,
                      uint32_t k, uint32_t b, const struct record_tensor *saved,
                      struct finding *f)
@@ -107,7 +108,8 @@ static bool saved_spoil(const struct expect *e, struct record *r)
     return spoil_loaded(e, r, true);
 }
 
-/* The life that loads has just begun. */
+/* A buffer that is not persisted has, behind the load, its initial values, as
+ * the life that loads has just begun. */
 static bool not_loaded_of_rank(const struct expect *e,
                                const struct record_rank *rank, uint32_t k,
                                struct finding *f)

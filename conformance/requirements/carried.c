@@ -13,8 +13,8 @@ bool carried_is_known(const struct record *r)
     return r->n_ranks > 0 && r->rank && r->rank[0].account.n_payloads > 0;
 }
 
-/* What was communicated before the first step: 0; in steps from 1 on; and
- * behind them. */
+/* What was communicated before the first step (s = 0), in steps (from 1 on),
+ * and behind them. */
 static const struct record_sequence *sequence_of(const struct record_rank *rank,
                                                  uint32_t s)
 {
@@ -40,8 +40,9 @@ void carried_count(const struct record_rank *rank, uint64_t *carried,
     }
 }
 
-/* Whether it is known which of those that were carried each in the file is.
- * What a cancelling run leaves open in the end is in none of its steps. */
+/* Whether the collectives of the file are those that were carried, one for one.
+ * A run that cancels passes may carry some more in the end, which are in none
+ * of its steps. */
 static bool is_followed(const struct expect *e, const struct record_rank *rank)
 {
     uint64_t carried;
@@ -203,7 +204,8 @@ struct finding carried_place(const struct carried *x, const char *kind)
 
 /* ---- What they have sent ------------------------------------------------- */
 
-/* Elements [from, from + n), as they go over the wire; NULL: of +0. */
+/* The hash of elements [from, from + n), as they go over the wire; `value`
+ * NULL: all are +0. */
 static uint64_t hash_of(const struct carried *x, const float *value,
                         uint64_t from, uint64_t n, float *wire)
 {
@@ -213,9 +215,9 @@ static uint64_t hash_of(const struct carried *x, const float *value,
     return record_payload_add(0, wire, n * fsdp_dtype_bytes(x->c->dtype));
 }
 
-/* NULL: of +0. 0: there is no memory. Of an all-reduce each of the other
- * replicas is sent the block that it adds up: as many elements each, and the
- * last ones fewer. */
+/* The payload of these values (NULL: all +0); 0: there is no memory. In an
+ * all-reduce each of the other replicas is sent the block that it adds up;
+ * blocks have equally many elements, but the last ones fewer. */
 static uint64_t payload_of(const struct carried *x, const float *value)
 {
     const bool is_across = x->c->kind == FSDP_ALL_REDUCE;
@@ -251,7 +253,7 @@ uint64_t carried_nothing(const struct carried *x)
     return payload_of(x, NULL);
 }
 
-/* Its shard of the unit, as the pieces were recorded. */
+/* The rank's shard of the unit, put together from the recorded pieces. */
 static bool take_shard(const struct carried *x, uint32_t stage, uint32_t step,
                        float *value)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * carried_moves_requirements.c - what ranks have sent in steps of which no
- * tensors are recorded: shards that have moved, as gradients were sent, and
- * gradients that are not those of the step before. Asked where ranks are
- * isolated.
+ * carried_moves_requirements.c - what ranks have sent in steps without recorded
+ * tensors: shards must have moved where gradients were sent, and gradients must
+ * not be those of the step before. Asked where ranks are isolated.
  */
 #include "requirements/families.h"
 
@@ -15,19 +14,20 @@
 #include <string.h>
 
 enum {
-    LONG = 6, /* steps: of so many the second half tells something */
-    MANY = 16 /* elements of a unit, of which somebody has a gradient */
+    LONG = 6, /* steps: only of so many does the second half say anything */
+    MANY = 16 /* a unit of so many elements has a gradient on some rank */
 };
 
 /* What a rank sends of a unit in a step. */
 struct sent {
     const struct record_collective *c; /* its first all-gather; NULL: none */
     uint64_t gathered;
-    uint32_t at; /* of that among all of the rank's */
-    struct {     /* within the shard group, and between replicas */
+    uint32_t at; /* its number among all of the rank's */
+    struct {     /* [0] within the shard group, [1] between replicas */
         uint64_t first;
         uint32_t at;
-        bool reduces, gives; /* there is one; and one that is not all +0 */
+        bool reduces, gives; /* there is a reduction; it sends something but
+                              * +0 */
     } of[2];
 };
 
@@ -117,7 +117,8 @@ static bool run_make(struct run *run, const struct expect *e,
     return true;
 }
 
-/* Calls `holds` for each unit and step of a rank that another step follows. */
+/* Calls `holds` for each unit of a rank and each step that is followed by
+ * another one. */
 static bool each_step(const struct run *run, uint32_t k,
                       bool (*holds)(const struct run *run, uint32_t k,
                                     uint32_t unit, uint32_t step,
@@ -162,8 +163,8 @@ static struct finding place(const char *kind, uint32_t k, uint32_t unit,
 
 /* ---- comm.carries-stepped ------------------------------------------------ */
 
-/* What the rank gathers has changed from one step to the next; both are there.
- */
+/* Whether the rank sends another shard of the unit in the next step; both
+ * gathers are recorded. */
 static bool has_moved(const struct run *run, uint32_t k, uint32_t unit,
                       uint32_t step)
 {
@@ -174,8 +175,9 @@ static bool has_moved(const struct run *run, uint32_t k, uint32_t unit,
 }
 
 /* Whether the shard of rank k must move in the step, as it did in the first
- * one, or, of more than two ranks, that of one of its group: somebody else has
- * a gradient of what the rank owns. */
+ * one, because another rank has a gradient of what rank k owns. In a group of
+ * more than two ranks it is only known that some shard of the group must
+ * move. */
 static bool must_move(const struct run *run, uint32_t k, uint32_t unit,
                       uint32_t step)
 {
@@ -195,7 +197,8 @@ static bool must_move(const struct run *run, uint32_t k, uint32_t unit,
     return moves && reduces;
 }
 
-/* Of rank k, or of all of its group where there are more than two. */
+/* Whether the shard of rank k has not moved, or, in a group of more than two
+ * ranks, no shard of the group. */
 static bool stands_still(const struct run *run, uint32_t k, uint32_t unit,
                          uint32_t step)
 {
@@ -209,8 +212,8 @@ static bool stands_still(const struct run *run, uint32_t k, uint32_t unit,
     return true;
 }
 
-/* Whether what rank k sends from the middle of the run on is always the same,
- * and not its shard at the end. */
+/* Whether rank k sends always the same from the middle of the run on, which is
+ * not its shard at the end. */
 static bool ends_elsewhere(const struct run *run, uint32_t k, uint32_t unit)
 {
     const struct expect *const e = run->e;
@@ -257,8 +260,8 @@ static bool carries_stepped_holds(const struct expect *e,
     return each_rank(e, r, moves, f);
 }
 
-/* All of the last rank's group send what they sent in the step before; false:
- * that may be so. */
+/* Lets all of the last rank's group send what they sent in the step before;
+ * false: that would be allowed. */
 static bool stand_still(const struct run *run, struct record *r, uint32_t unit,
                         uint32_t step)
 {
@@ -279,8 +282,8 @@ static bool stand_still(const struct run *run, struct record *r, uint32_t unit,
     return true;
 }
 
-/* In the first place, of all units, that can be spoiled; behind the first step,
- * which says whether a shard moves. */
+/* Spoils the first unit and step that can be spoiled, behind the first step,
+ * which shows whether a shard moves at all. */
 static bool spoil_first(const struct expect *e, struct record *r,
                         bool (*spoil)(const struct run *run, struct record *r,
                                       uint32_t unit, uint32_t step))
@@ -313,8 +316,8 @@ static bool is_stepped(const struct expect *e)
 
 /* ---- comm.carries-fresh -------------------------------------------------- */
 
-/* Whether gradients alone move the unit's shards, and this is a step in which
- * one has moved. */
+/* Whether only gradients move the unit's shards, and some shard has moved in
+ * this step. */
 static bool moves_by_gradients(const struct run *run, uint32_t unit,
                                uint32_t step)
 {
@@ -329,8 +332,8 @@ static bool moves_by_gradients(const struct run *run, uint32_t unit,
            e->unit[unit].grad_numel >= MANY;
 }
 
-/* Whether somebody has sent a gradient in the first step, and nobody sends
- * another one in this step than in the one before. */
+/* Whether some rank has sent a gradient in the first step, and every rank sends
+ * in this step what it sent in the one before. */
 static bool is_nothing_new(const struct run *run, uint32_t unit, uint32_t step,
                            uint32_t across)
 {
@@ -371,8 +374,8 @@ static bool carries_fresh_holds(const struct expect *e, const struct record *r,
     return each_rank(e, r, is_fresh, f);
 }
 
-/* All ranks send in a step what they sent in the one before; false: that may be
- * so. */
+/* Lets all ranks send in a step what they sent in the one before; false: that
+ * would be allowed. */
 static bool send_again(const struct run *run, struct record *r, uint32_t unit,
                        uint32_t step)
 {

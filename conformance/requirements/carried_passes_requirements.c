@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * carried_passes_requirements.c - what ranks have sent beside what the model
- * saw in each whole pass (run/witness/witness.h), recorded or not, in scripts,
- * too: it computes with what was gathered, and what it leaves is reduced. Asked
- * where ranks are isolated.
+ * carried_passes_requirements.c - compares what ranks have sent with what the
+ * model saw in each whole pass (run/witness/witness.h), recorded or not, in
+ * scripts, too: the model computes with the parameters that were gathered, and
+ * its gradients are those that are reduced. Asked where ranks are isolated.
  */
 #include "requirements/families.h"
 
@@ -16,7 +16,7 @@
 
 enum {
     GATHERS = 8, /* the last ones: a save gathers states of the same size */
-    MANY = 16    /* elements of a unit, of which not all vanish at once */
+    MANY = 16    /* a unit of so many elements is never all 0 */
 };
 
 static bool is_known(const struct record *r)
@@ -25,7 +25,7 @@ static bool is_known(const struct record *r)
            r->rank[0].n_passes > 0;
 }
 
-/* The digests of all of a unit's collectives of a kind, in order. */
+/* The digests of all collectives of one kind that a unit has, in order. */
 struct list {
     uint32_t n;
     uint64_t *sum;
@@ -108,7 +108,7 @@ static void run_release(struct run *run)
     free(run->dtype);
 }
 
-/* Calls `holds` for each pass of each rank, and each unit that there is. */
+/* Calls `holds` for each pass of each rank and each unit. */
 static bool each_pass(const struct run *run,
                       bool (*holds)(const struct run *run, uint32_t k,
                                     const struct record_pass *p,
@@ -142,7 +142,8 @@ all_hold(const struct expect *e, const struct record *r, bool reductions,
     return good;
 }
 
-/* Where a pass is; of a script, its action. False, as findings are. */
+/* Fills in where the pass is; in a script, its action. Returns false, so that a
+ * check may return it. */
 static bool tell(const struct run *run, const char *kind, uint32_t k,
                  const struct record_pass *p, const char *why,
                  struct finding *f)
@@ -158,10 +159,10 @@ static bool tell(const struct run *run, const char *kind, uint32_t k,
 
 /* ---- comm.carries-lent --------------------------------------------------- */
 
-/* Of the unit's gather number `nth`, in the rank's group. */
+/* What the ranks of the group have sent in the unit's gather number `nth`. */
 enum sent {
-    NOT_COUNTED, /* it is behind those of which anything is known */
-    OTHER_DTYPE, /* no parameters in the dtype in which they were lent */
+    NOT_COUNTED, /* it comes after those that were followed */
+    OTHER_DTYPE, /* not in the dtype in which parameters were lent */
     OTHER_VALUES,
     SENT
 };
@@ -266,8 +267,8 @@ static bool is_gathered(const struct expect *e)
 
 /* ---- comm.carries-left --------------------------------------------------- */
 
-/* Whether an action says of units what they are to do with gradients, so that
- * nobody can tell here what is reduced. */
+/* Whether an action tells units what to do with gradients, so that it is not
+ * known here what they reduce. */
 static bool rules_gradients(const struct script_action *a)
 {
     switch (a->verb) {
@@ -282,7 +283,8 @@ static bool rules_gradients(const struct script_action *a)
     }
 }
 
-/* The pass alone is reduced, with nothing from before. */
+/* Whether the reduction has the gradients of this pass alone, with nothing
+ * pending from before. */
 static bool is_alone(const struct expect *e, const struct record_pass *p)
 {
     bool kept = false;
@@ -303,7 +305,8 @@ static bool is_alone(const struct expect *e, const struct record_pass *p)
     return !kept;
 }
 
-/* Of values that are sent as they are, and not rounded. */
+/* Whether gradients are sent in this dtype as they are, neither rounded nor
+ * scaled. */
 static bool is_sent_as_it_is(const struct expect *e,
                              const struct record_pass *p, uint32_t dtype)
 {
@@ -314,7 +317,8 @@ static bool is_sent_as_it_is(const struct expect *e,
             u->dtype.accumulate == dtype);
 }
 
-/* The pass's one reduction of the unit; NULL: there is none, or others. */
+/* The reduction of the unit in this pass; NULL: there is none, or more than
+ * one. */
 static const uint64_t *reduction_of(const struct run *run, uint32_t k,
                                     const struct record_pass *p)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * carried_requirements.c - what ranks have communicated, as the process knows
- * it that carried it, beside what their recorders told. Asked where ranks are
- * isolated: elsewhere they share memory, and nobody carries.
+ * carried_requirements.c - compares what ranks have communicated, as the
+ * process knows that carried it, with what their recorders say. Asked where
+ * ranks are isolated: elsewhere ranks share memory, and no process carries
+ * anything for them.
  */
 #include "requirements/families.h"
 
@@ -17,8 +18,9 @@ static bool is_carried(const struct record *r)
     return r->n_ranks > 0 && r->rank && r->rank[0].account.known != 0;
 }
 
-/* Nobody else carries what goes by an engine's own communicator, unless that
- * hands it on to the one that was given. */
+/* Whether all goes by the engine's own communicator, which does not hand
+ * anything on to the one that the engine was given: then no process has carried
+ * it. */
 static bool goes_elsewhere(const struct record_account *a)
 {
     return a->own != 0 && a->carried.n_rows == 0;
@@ -78,8 +80,9 @@ static bool collectives_agree(const struct record_account *a, struct finding at,
                         "others or in another order");
 }
 
-/* Who tells the process that counts of a collective, and not the record: what
- * is carried is in the rank's file, too, where that has all of them. */
+/* Collectives that were carried must be in the rank's file, too, where the file
+ * has all of them: an engine could report a collective to the process that
+ * counts, and not to the recorder. */
 static bool is_shown(const struct expect *e, const struct record_rank *rank,
                      struct finding at, struct finding *f)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * carried_steps_requirements.c - what ranks have sent in steps and actions of
- * which no tensors are recorded: beside what they send before and behind them,
- * and what a script has looked at. Asked where ranks are isolated.
+ * carried_steps_requirements.c - what ranks have sent in steps and actions
+ * without recorded tensors, compared with what they sent before and afterwards,
+ * and with the looks of a script. Asked where ranks are isolated.
  */
 #include "requirements/families.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- comm.carries-same --------------------------------------------------- */
 
-/* A step is what changes a shard, once. */
+/* Whether shards change only by steps, each of which changes them once. */
 static bool only_steps(const struct expect *e)
 {
     return compare_case_trains(e) &&
@@ -43,8 +43,7 @@ static bool changes(const struct expect *e, uint32_t i)
     }
 }
 
-/* Whether values change in one of two actions, one not before the other, or
- * between them. */
+/* Whether values change in any of the actions from `from` to `to`. */
 static bool changes_between(const struct expect *e, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i <= to; i++) {
@@ -55,15 +54,15 @@ static bool changes_between(const struct expect *e, uint32_t from, uint32_t to)
     return false;
 }
 
-/* What was sent of a unit last. */
+/* The last gather of a unit. */
 struct last {
     uint64_t payload;
     uint32_t dtype, step;
     bool known;
-    bool changed; /* within the step, by the optimizer: an evaluation follows */
+    bool changed; /* within the step: an evaluation follows the optimizer */
 };
 
-/* Whether the unit may have changed since. */
+/* Whether the unit may have changed since its last gather. */
 static bool may_differ(const struct last *last, const struct carried *x)
 {
     const struct expect *const e = x->e;
@@ -76,7 +75,8 @@ static bool may_differ(const struct last *last, const struct carried *x)
                : last->step != x->step;
 }
 
-/* False: it may not have changed, and *same says whether it has. */
+/* Whether the unit may have changed since its last gather. If not, *same says
+ * whether the same was sent. */
 static bool is_new(struct last *last, const struct carried *x, bool *same)
 {
     const bool is_known = last->known && last->dtype == x->c->dtype;
@@ -146,8 +146,8 @@ static bool carries_same_spoil(const struct expect *e, struct record *r)
 
 /* ---- comm.carries-looked-at ---------------------------------------------- */
 
-/* A look, before the action or behind it, between which and it nothing changes
- * values; n_events: there is none. */
+/* A look, before or behind the action, with no change of values between the
+ * two; n_events: there is none. */
 static uint32_t look_at(const struct expect *e, uint32_t action)
 {
     for (uint32_t i = 0; action < e->n_events && i < e->n_events; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * carried_values_requirements.c - what collectives have carried, beside what
- * the record shows of shards and gradients: an engine that computes with a
- * model that it keeps, or takes gradients by a way of its own, can call as many
- * collectives as others do, and send nothing of worth in them. Asked where
- * ranks are isolated: who carries has a hash of what each has sent.
+ * carried_values_requirements.c - compares what collectives have carried with
+ * the shards and gradients that the record shows: an engine that keeps a whole
+ * model, or exchanges gradients in a way of its own, can make as many
+ * collectives as others do, and send nothing of use in them. Asked where ranks
+ * are isolated: the process that carries has a hash of what each rank sent.
  */
 #include "requirements/families.h"
 
@@ -17,15 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Trains alone, and tensors are recorded. */
+/* Whether the case only trains, and tensors are recorded. */
 static bool is_followed(const struct expect *e)
 {
     return compare_case_staged(e) && e->shards > 1 && !e->any_fold &&
            e->c->ranks <= WORLD_MAX_RANKS;
 }
 
-/* The same, or also makes mistakes, or cancels passes: what is gathered is
- * the shard. */
+/* Whether what is gathered is known to be the shard: also in cases that make
+ * wrong calls or cancel passes. */
 static bool is_gathered(const struct expect *e)
 {
     return compare_case_trains(e) && compare_recorded_steps(e) > 0 &&
@@ -40,7 +40,7 @@ static bool is_replicated(const struct expect *e)
 
 /* ---- comm.carries-shards ------------------------------------------------- */
 
-/* Behind the last step of the optimizer. */
+/* Whether the collective is behind the last step of the optimizer. */
 static bool is_last(const struct carried *x)
 {
     if (x->step >= x->e->c->steps) {
@@ -56,8 +56,8 @@ static bool is_last(const struct carried *x)
            carried_is_evaluated(x->e, x->c->unit);
 }
 
-/* What is gathered for a pass is what the step before has left; what a step
- * leaves is gathered by an evaluation behind it, and by the next step. */
+/* A pass gathers the shard that the step before it has left, and so does an
+ * evaluation behind a step. */
 static bool gathers_its_shard(const struct carried *x, void *context,
                               struct finding *f)
 {
@@ -95,8 +95,8 @@ static bool is_a_gather(const struct carried *x, void *context)
 
 /* ---- What gradients add up to -------------------------------------------- */
 
-/* What each rank has of an element when the microbatch is reduced: those
- * without sync add up to it. */
+/* What each rank has of an element's gradient when the microbatch is reduced:
+ * the sum of that and the microbatches without sync before it. */
 static void add_up(const struct replay_reduction *given, uint32_t microbatch,
                    uint64_t i, float pending[WORLD_MAX_RANKS])
 {
@@ -113,8 +113,8 @@ static void add_up(const struct replay_reduction *given, uint32_t microbatch,
     }
 }
 
-/* Fills `value`, which has room for so many elements from this place on, by
- * what `of` makes of what all ranks have of an element. */
+/* Fills `value` with n elements from place `from` on; `of` makes each from what
+ * all ranks have of the element. */
 static bool take_gradients(const struct carried *x, uint32_t microbatch,
                            uint64_t from, uint64_t n,
                            float (*of)(const struct carried *x, uint64_t place,
@@ -151,8 +151,8 @@ static bool take_gradients(const struct carried *x, uint32_t microbatch,
     return true;
 }
 
-/* The microbatch of the unit's reduction of this kind number `nth` in a step.
- */
+/* The microbatch that this reduction belongs to: the number of reductions of
+ * this kind and unit before it in the step tells. */
 static bool is_reduced_in(const struct carried *x, uint32_t *out)
 {
     uint32_t nth = 0;
@@ -168,7 +168,7 @@ static bool is_reduced_in(const struct carried *x, uint32_t *out)
     return false;
 }
 
-/* Whether what is given is what `of` says, `n` elements from a place on. */
+/* Whether the rank sent what `of` says, for n elements from place `from` on. */
 static bool gives(const struct carried *x, uint64_t from, uint64_t n,
                   float (*of)(const struct carried *x, uint64_t place,
                               float pending[WORLD_MAX_RANKS]),
@@ -221,7 +221,7 @@ static bool is_a_reduction(const struct carried *x, void *context)
 
 /* ---- comm.carries-partial-sums ------------------------------------------- */
 
-/* What the rank's replica makes of the element. */
+/* The sum that the rank's replica makes of the element. */
 static float partial(const struct carried *x, uint64_t place,
                      float pending[WORLD_MAX_RANKS])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint_requirements.c - what a checkpoint brings back.
+ * checkpoint_requirements.c - what a load brings back of what was saved.
  */
 #include "requirements/families.h"
 #include "requirements/script_action.h"
@@ -26,7 +26,8 @@ static bool shows_load_of_adamw(const struct expect *e)
     return shows_load(e) && e->c->optimizer == FSDP_OPTIMIZER_ADAMW;
 }
 
-/* Both are the engine's own: what it loaded, and what it had when it saved. */
+/* Compares two values of the engine's own: what it loaded, and what it had when
+ * it saved. */
 static bool as_saved(const struct expect *e, const struct record *r,
                      const struct compare_part *part, uint32_t loaded_stage,
                      uint32_t saved_stage, struct finding *f)
@@ -36,8 +37,8 @@ static bool as_saved(const struct expect *e, const struct record *r,
 }
 
 /*
- * checkpoint.parameters: what was saved comes back, to whoever loads it. A step
- * was trained between the beginning of the save and its end.
+ * checkpoint.parameters: what was saved comes back, whichever ranks load it. A
+ * step is trained between the beginning of the save and its end.
  */
 static bool parameters_of_part(const struct expect *e, const struct record *r,
                                const struct compare_part *part,
@@ -61,8 +62,8 @@ static bool moments_of_part(const struct expect *e, const struct record *r,
 }
 
 /*
- * checkpoint.peer-values: a load that undoes what its save did wrong is right
- * all the same, and nobody else can read what was saved.
+ * checkpoint.peer-values: an engine whose load undoes what its save did wrong
+ * agrees with itself, but no other engine can read what it saved.
  */
 static bool peer_values_of_part(const struct expect *e, const struct record *r,
                                 const struct compare_part *part,
@@ -91,8 +92,8 @@ static bool has_peers(const struct record *r)
 }
 
 /*
- * checkpoint.same-curve: a save is no reason to train otherwise, neither while
- * it is written nor behind the load. An adapter plays all of the steps twice.
+ * checkpoint.same-curve: a save must not change the training, neither while it
+ * is written nor behind the load. An adapter plays all of the steps twice.
  */
 static bool saves(const struct expect *e)
 {
@@ -172,7 +173,8 @@ static bool frozen_spoil(const struct expect *e, struct record *r)
     return compare_spoil_value(compare_find_tensor(e, r, is_loaded_frozen));
 }
 
-/* A script asks behind each load of what it has saved itself. */
+/* Whether the case asks for the caller's own state behind a load; a script does
+ * so behind each load of what it has saved itself. */
 static bool asks_for_extra(const struct expect *e)
 {
     bool asks = case_resumes(e->c);
@@ -244,8 +246,8 @@ const struct requirement checkpoint_requirements[] = {
      .profile = PROFILE_BITS,
      .applies = shows_load_of_adamw,
      .part = {replay_compare_step, RECORD_AFTER, STEPS_LOADED}},
-    /* A run is more than its weights: where it stands in its data and its
-     * curve comes back to each rank, also what only some ranks have. */
+    /* A run is more than its weights: its place in the data and its curve come
+     * back to each rank, and so does state that only some ranks have. */
     {.id = "checkpoint.extra",
      .text = "The caller's own state comes back with a load: each rank's own, "
              "or rank 0's where other ranks saved it; and stays with a load "

@@ -11,9 +11,9 @@
 #include <math.h>
 
 /*
- * clip.norm: the norm is that of all shards together, once. One of a rank's own
- * shards makes ranks clip differently, and one that counts replicas is too
- * large; a curve shows either late, if at all.
+ * clip.norm: the norm is that of all shards together, once. A norm of a rank's
+ * own shards makes ranks clip differently, and a norm that counts each replica
+ * is too large; a curve shows either late, if at all.
  */
 static bool norm_applies(const struct expect *e)
 {
@@ -28,14 +28,15 @@ static bool is_near(const struct expect *e, float got, float want)
     return fabs((double)got - (double)want) <= allowed;
 }
 
-/* frozen.not-in-norm: what a gradient has in the place of a frozen parameter is
- * nobody's, whatever it is. */
+/* frozen.not-in-norm: whatever a flat gradient has in the place of a frozen
+ * parameter does not count. */
 static bool leaves_frozen_out(const struct expect *e)
 {
     return norm_applies(e) && compare_case_freezes(e);
 }
 
-/* ignored.not-in-norm: the same of a gradient that the model has on its own. */
+/* ignored.not-in-norm: nor does the gradient of an ignored parameter, which is
+ * the model's own. */
 static bool ignores_some(const struct expect *e)
 {
     bool ignores = false;
@@ -86,7 +87,7 @@ static bool norm_holds(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* Half of what the last rank said. */
+/* Halves the norm that the last rank returned. */
 static bool norm_spoil(const struct expect *e, struct record *r)
 {
     struct record_answer *answer =
@@ -100,9 +101,9 @@ static bool norm_spoil(const struct expect *e, struct record *r)
 }
 
 /*
- * clip.scale: clipping multiplies where the norm is beyond the largest that is
- * allowed, once, and elsewhere leaves every bit; measuring alone changes
- * nothing. Behind AdamW, which no scale disturbs, all of that hides.
+ * clip.scale: clipping multiplies once, where the norm is larger than is
+ * allowed, and elsewhere leaves every bit; measuring alone changes nothing.
+ * AdamW, which no scale disturbs, would hide all of that.
  */
 
 /* Two roundings of the factor and one of the product. */
@@ -144,7 +145,7 @@ static bool scale_of_part(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* The sign: the last bits are an arithmetic's own. */
+/* Turns the sign, as the last bits may differ between arithmetics. */
 static bool scale_spoil(const struct expect *e, struct record *r)
 {
     struct record_tensor *t = compare_tensor_to_spoil(r, RECORD_CLIPPED, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * comm_requirements.c - each collective: what may be communicated, and what it
- * says and carries.
+ * comm_requirements.c - each single collective: which ones may be made, what
+ * they declare, and what they carry.
  */
 #include "requirements/families.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* comm.silent-at-one: one rank has nobody to talk to. */
+/* comm.silent-at-one: a single rank has no other to talk to. */
 static bool silent_at_one_applies(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->ranks == 1;
@@ -46,7 +46,8 @@ static bool silent_at_one_spoil(const struct expect *e,
     return rank->sequence[0].n == 1;
 }
 
-/* comm.no-private-channel: what goes around the communicator is not counted. */
+/* comm.no-private-channel: communication that goes around the communicator is
+ * not counted. */
 static bool no_private_channel_of_rank(const struct expect *e,
                                        const struct record_rank *rank,
                                        uint32_t k, struct finding *f)
@@ -59,7 +60,7 @@ static bool no_private_channel_of_rank(const struct expect *e,
                          "processes started");
 }
 
-/* Only the local world looks. */
+/* Only the local world looks for such channels. */
 static bool no_private_channel_holds(const struct expect *e,
                                      const struct record *r, struct finding *f)
 {
@@ -80,8 +81,9 @@ static bool no_private_channel_spoil(const struct expect *e, struct record *r)
 }
 
 /*
- * comm.nothing-exchanged: what goes out of band is in no sequence. A save, a
- * clip and a step that asks for found_inf may need it; plain training does not.
+ * comm.nothing-exchanged: an exchange out of band is in no sequence. A save, a
+ * clip and a step that asks for found_inf may need one; plain training does
+ * not.
  */
 static bool trains_plainly(const struct expect *e)
 {
@@ -96,8 +98,8 @@ static bool nothing_exchanged_of_rank(const struct expect *e,
     const struct record_answer *const got =
         compare_find_answer(rank, "exchanges");
 
-    /* Not of a rank that is alone, or whose engine brings a communicator: there
-     * the driver itself shows that the run gets on. */
+    /* Not asked of a rank that is alone, or whose engine brings a communicator:
+     * there the driver itself exchanges, to show that the run gets on. */
     if (a->carried.amid != 0 && a->own == 0 && e->c->ranks > 1) {
         return finding_count(f, finding_at("run", -1, -1, k), a->carried.amid,
                              0, "exchanges between two reductions");
@@ -199,7 +201,8 @@ static void dims_spoil(struct record_collective *c)
     c->dim = c->dim == FSDP_DIM_SHARD ? FSDP_DIM_REPLICATE : FSDP_DIM_SHARD;
 }
 
-/* What unit u is gathered, or reduced, in. NONE: there is no such unit. */
+/* The dtype in which the collective's unit must be gathered, or reduced. NONE:
+ * there is no such unit. */
 static uint32_t dtype_of_unit(const struct expect *e,
                               const struct record_collective *c)
 {
@@ -368,9 +371,10 @@ const struct requirement comm_requirements[] = {
      .applies = compare_case_communicates,
      .check = &check_each_collective,
      .collective = {message_size_of_collective, message_size_spoil}},
-    /* An engine may pack a unit as it likes and unpack it alike, and no
-     * value shows it; but the ring's fold across replicas, and another
-     * engine that reads its messages, go by the place of an element. */
+    /* If an engine packs a unit in its own order and unpacks it in the same
+     * order, no value shows it; but the ring's fold across replicas, and
+     * another engine that reads its messages, depend on the place of each
+     * element. */
     {.id = "comm.packing-order",
      .text = "What is gathered first is every element's initial value, where "
              "the layout has it: shards in the order of ranks, in each a "
@@ -384,8 +388,8 @@ const struct requirement comm_requirements[] = {
               "elements in the first all-gathers that are not at "
               "their place: shards in the order of ranks, in each "
               "the parameters in the model's order"}},
-    /* What pads shards on the wire is +0, so that nothing that was there
-     * before can reach a result by way of a reduction. */
+    /* Padding on the wire is +0, so that nothing that was in its place before
+     * can reach a result by way of a reduction. */
     {.id = "comm.padding-zero",
      .text = "The padding of parameters and gradients is +0 on the wire.",
      .needs = "run.completes stream.no-race comm.message-size "

@@ -43,8 +43,8 @@ static uint32_t times_at(const struct fsdp_sequence *s, uint32_t module,
     return n;
 }
 
-/* The premise: every module is called once, forward and backward, and units
- * reshard as the option says. */
+/* The premise of the formula: every module is called once, forward and
+ * backward, and units reshard as the option says. */
 static bool is_plain(const struct expect *e)
 {
     static const uint32_t points[] = {FSDP_PRE_FORWARD, FSDP_POST_FORWARD,
@@ -114,9 +114,9 @@ static void closed_form_spoil(struct record_collective *c)
     c->kind = FSDP_BARRIER;
 }
 
-/* comm.bytes: what crosses the network is the price of sharding. */
+/* comm.bytes: the bytes that cross the network are the price of sharding. */
 
-/* What a rank gives or gets of one kind and unit. */
+/* Bytes that a rank gives or gets in collectives of one kind and unit. */
 static uint64_t bytes_of(const struct record_sequence *s, uint32_t kind,
                          uint32_t unit)
 {
@@ -130,8 +130,8 @@ static uint64_t bytes_of(const struct record_sequence *s, uint32_t kind,
     return bytes;
 }
 
-/* How many of the all-gathers that a cancelled pass may have made ahead were
- * made: as many as there are beyond the step's own. */
+/* How many all-gathers a cancelled pass has made ahead: as many as there are
+ * beyond the step's own. */
 static uint32_t made_ahead(const struct expect *e,
                            const struct record_sequence *sequence)
 {
@@ -147,7 +147,7 @@ static bool bytes_in_step(const struct expect *e,
                           const struct record_sequence *sequence,
                           struct finding at, struct finding *f)
 {
-    /* They are made in order: those are the first ones. */
+    /* They are made in order, so they are the first ones that may be made. */
     const struct record_sequence ahead = {.n = made_ahead(e, sequence),
                                           .c = e->ahead.c};
 
@@ -222,8 +222,8 @@ static void order_spoil(struct record_collective *c)
 }
 
 /*
- * comm.every-step-alike: a step that communicates otherwise than the first
- * shows a cache, a leak or a counter.
+ * comm.every-step-alike: a step that communicates in another way than the first
+ * betrays a cache, a leak or a counter.
  */
 static bool every_step_alike_applies(const struct expect *e)
 {

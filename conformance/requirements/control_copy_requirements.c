@@ -2,8 +2,8 @@
 /*
  * control_copy_requirements.c - unsharded copies of units that are kept behind
  * a forward or a backward, or made and given back by hand: how often a unit is
- * gathered in each pass, found here unit by unit, beside the oracle's walk; and
- * why it is, so that what is wrong has the name of its cause.
+ * gathered in each pass, worked out here unit by unit and apart from the
+ * oracle's walk; and why, so that a fault has the name of its cause.
  */
 #include "requirements/control_gathers.h"
 #include "requirements/families.h"
@@ -49,8 +49,8 @@ static bool counts_hold(const struct expect *e,
     return true;
 }
 
-/* A gather of such a unit in such an action is of another kind; where there is
- * none to be, the first collective is one more. */
+/* Turns a gather with this cause into a collective of another kind; where no
+ * gather is due, turns the first collective into one more gather. */
 static bool counts_spoil(const struct expect *e, struct record *r,
                          enum control_why cause)
 {
@@ -130,7 +130,7 @@ static bool reshard_spoil(const struct expect *e, struct record_rank *rank)
     return script_spoil_rest(e, rank, FSDP_PARAM_FULL, is_reshard);
 }
 
-/* An action that unshards a unit in which something is. */
+/* Whether action i unshards a unit that has any elements. */
 static bool lends(const struct expect *e, uint32_t i)
 {
     if (script_at(e, i)->verb != SCRIPT_UNSHARD_UNIT) {
@@ -197,7 +197,8 @@ const struct requirement control_copy_requirements[] = {
      .check = &check_each_step,
      .step = {.holds = backward_in_action},
      .spoil = backward_spoil},
-    /* The usual way to train with weights of the step before. */
+    /* A kept copy is the usual way to train with the weights of the step
+     * before. */
     {.id = "control.fresh-after-step",
      .text = "No window behind a step, or an assign, sees a copy from before "
              "it: each unit is gathered anew.",

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control_factor_requirements.c - what scripts say of a unit's divide and
- * predivide factors while it trains: by which of them a gradient is scaled that
- * is reduced later, and that nothing is which was reduced before.
+ * control_factor_requirements.c - scripts that change a unit's divide and
+ * predivide factors while it trains: by which factor a gradient is scaled that
+ * is reduced later, and that gradients which were reduced before are not scaled
+ * again.
  */
 #include "requirements/families.h"
 #include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
-/* It says factors of units; one of all that is refused turns none. */
+/* Whether the action sets a factor of units, or tries to set one for all units,
+ * which is refused and must change none. */
 static bool says_factor(const struct script_action *a)
 {
     return script_sets_factor(a) || (a->verb == SCRIPT_WRONG &&
@@ -22,8 +24,8 @@ static bool turns(const struct script_action *a, uint32_t u)
            (a->verb == SCRIPT_WRONG || a->unit == u || a->unit == FSDP_NO_UNIT);
 }
 
-/* Whether a factor of unit u was turned, or was to be, in the life that action
- * i is in. */
+/* Whether a factor of unit u was changed, or a change was tried, before action
+ * i in the same life. */
 static bool is_turned(const struct expect *e, uint32_t i, uint32_t u)
 {
     while (i-- > 0 && script_at(e, i)->verb != SCRIPT_AGAIN) {
@@ -34,8 +36,8 @@ static bool is_turned(const struct expect *e, uint32_t i, uint32_t u)
     return false;
 }
 
-/* A look behind a pass that was made with such a factor, or behind what turns
- * one. */
+/* Whether action i is a look behind a pass that was made with such a factor, or
+ * behind an action that changes one. */
 static bool shows(const struct expect *e, uint32_t i, uint32_t u)
 {
     const struct script_action *before = i > 0 ? script_at(e, i - 1) : NULL;
@@ -54,7 +56,7 @@ static bool is_divided(const struct requirement *q, const struct expect *e,
            shows(e, i, e->unit_of_parameter[p]);
 }
 
-/* Of where there is no gradient script.values knows. */
+/* Where there is no gradient, script.values judges. */
 static bool factor_of_part(const struct expect *e, const struct record *r,
                            const struct compare_part *part, struct finding *f)
 {
@@ -94,7 +96,7 @@ const struct requirement control_factor_requirements[] = {
                  {"set-predivide-infinite", FSDP_ERR_INVALID},
                  {"set-predivide-tiny", FSDP_ERR_INVALID},
                  {"set-factor-in-pass", FSDP_ERR_INVALID}}},
-    /* And control.factor tells of the units before it. */
+    /* (control.factor judges that the units before that one keep theirs.) */
     {.id = "error.control-factor-of-all",
      .text = "A factor that is set for every unit is refused as INVALID where "
              "one unit's gradients would be multiplied by what is not finite.",

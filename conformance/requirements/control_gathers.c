@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control_gathers.c - one unit through a script: whether there is a copy of it,
- * since when, and how often it is gathered.
+ * control_gathers.c - follows one unit through a script: whether there is a
+ * copy of it, since when, and how often it is gathered.
  */
 #include "requirements/control_gathers.h"
 
 #include "judge/compare/compare.h"
 #include "requirements/script_action.h"
 
-/* One unit, from action to action. */
+/* The state of one unit, from action to action. */
 struct unit {
     uint32_t u;
     bool copy;              /* it is unsharded */
-    bool by_hand;           /* and so by hand */
-    bool stale;             /* a copy ended with a step, and none came since */
-    bool turned;            /* reshard-after-backward, since the last pass */
-    bool forward, backward; /* it is resharded behind these */
-    bool said;              /* of its forward, anything */
+    bool by_hand;           /* it was unsharded or resharded by hand */
+    bool stale;             /* a step ended a copy, and there is no new one */
+    bool turned;            /* reshard-after-backward has changed since the last
+                             * pass */
+    bool forward, backward; /* whether it is resharded behind these */
+    bool said;              /* the script speaks of its forward */
 };
 
 static bool is_pass(const struct script_action *a)
@@ -59,7 +60,7 @@ static bool backward_follows(const struct expect *e,
     return false;
 }
 
-/* How often it is gathered in a whole pass: phase by phase. */
+/* How often the unit is gathered in a whole pass: phase by phase. */
 static uint32_t gathers(const struct expect *e, const struct fsdp_sequence *s,
                         struct unit *x)
 {
@@ -85,7 +86,7 @@ static uint32_t gathers(const struct expect *e, const struct fsdp_sequence *s,
     return n;
 }
 
-/* Whether anything is done with it by hand in the pass. */
+/* Whether the unit is unsharded or resharded by hand inside the pass. */
 static bool by_hand_inside(const struct expect *e,
                            const struct script_action *a, uint32_t u)
 {
@@ -132,7 +133,7 @@ static void take_set(struct unit *x, const struct script_action *a)
     }
 }
 
-/* A pass; *n: how often it is gathered there. */
+/* The unit in a pass; *n: how often it is gathered there. */
 static enum control_why take_pass(const struct expect *e,
                                   const struct script_action *a, struct unit *x,
                                   uint32_t *n)
@@ -151,8 +152,8 @@ static enum control_why take_pass(const struct expect *e,
     return why;
 }
 
-/* What action `a` does with the unit, and how often it is gathered there. Once
- * it was unsharded inside a pass this is not known, until all of it ends. */
+/* What action i does with the unit, and how often it gathers it. Once it was
+ * unsharded inside a pass this is not known, until a step or another life. */
 static enum control_why take(const struct expect *e, uint32_t i, struct unit *x,
                              uint32_t *n)
 {
@@ -181,12 +182,12 @@ static enum control_why take(const struct expect *e, uint32_t i, struct unit *x,
     case SCRIPT_RESHARD_UNIT:
         if (a->unit == x->u) {
             end_copy(x, false);
-            x->by_hand = true; /* what follows is for that */
+            x->by_hand = true; /* the next gather is due to this */
         }
         return CONTROL_BY_UNKNOWN;
     case SCRIPT_ASSIGN:
     case SCRIPT_SEND:
-    case SCRIPT_STEP: /* which refreshes none */
+    case SCRIPT_STEP: /* a step refreshes no copy */
         end_copy(x, true);
         return x->stale ? CONTROL_BY_STEP : CONTROL_BY_UNKNOWN;
     case SCRIPT_AGAIN:
@@ -204,8 +205,8 @@ static enum control_why take(const struct expect *e, uint32_t i, struct unit *x,
     }
 }
 
-/* How often unit u is to be gathered in action i, and why. What a script does
- * with it inside a pass is unknown from there to the next step. */
+/* Follows the unit from the first action to action i. If a script unshards it
+ * inside a pass, the answer is unknown from there to the next step or life. */
 enum control_why control_gathers(const struct expect *e, uint32_t i, uint32_t u,
                                  uint32_t *n)
 {

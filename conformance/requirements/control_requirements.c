@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control_requirements.c - what scripts say of single units (`set`): whether a
- * unit is reduced, and across replicas; and what is left of it where it is not.
- * What holds in a pass is found here from the script's own words, beside the
- * oracle's walk.
+ * control_requirements.c - scripts that set knobs of single units (`set`):
+ * whether a unit is reduced, and across replicas; and what is left pending
+ * where it is not. What a pass must do is worked out here from the script's
+ * words, apart from the oracle's walk.
  */
 #include "requirements/families.h"
 #include "requirements/script_checks.h"
@@ -28,14 +28,14 @@ static bool is_pass(const struct script_action *a)
     return a->verb == SCRIPT_PASS || a->verb == SCRIPT_EVAL;
 }
 
-/* A training pass that comes to its end. */
+/* Whether the action is a training pass that comes to its end. */
 static bool trains(const struct script_action *a)
 {
     return a->verb == SCRIPT_PASS && a->ending == SCRIPT_WHOLE;
 }
 
-/* What the action says of unit u's knob: 0, 1, or nothing. `inside`: what is
- * said in the pass itself, too, which is of later ones. */
+/* What the action says of unit u's knob: 0, 1, or nothing. With `inside` also
+ * what is said within a pass, which holds for later passes. */
 enum said {
     SAYS_OFF = 0,
     SAYS_ON = 1,
@@ -72,8 +72,8 @@ static enum said said_by(const struct expect *e, const struct script_action *a,
                                                              : SAYS_NOTHING;
 }
 
-/* How unit u's knob stands in the pass that is action i: as it was said last.
- * After shard it is on. */
+/* Whether unit u's knob is on in the pass that is action i: the last action
+ * that said something decides. After shard it is on. */
 static bool is_on(const struct expect *e, uint32_t i, uint32_t u, uint32_t knob)
 {
     for (uint32_t k = i + 1; k-- > 0;) {
@@ -92,8 +92,8 @@ static bool is_trained(const struct expect *e, uint32_t i, uint32_t u)
     return expect_at(e, i)->unit[u].trains;
 }
 
-/* Backward windows of unit u in a training pass: phases in which one of its
- * modules has a backward point. */
+/* How many backward windows unit u has in a training pass: phases in which one
+ * of its modules has a backward point. */
 static uint32_t backwards_of(const struct expect *e, uint32_t u)
 {
     const struct fsdp_sequence *s = e->model->sequence[FSDP_SEQUENCE_TRAIN];
@@ -145,7 +145,8 @@ static bool is_counted(const struct expect *e, uint32_t i,
     return trains(script_at(e, i)) && c->kind == kind;
 }
 
-/* The first collective of this kind is of a kind that nobody counts. */
+/* Turns the first collective of this kind into one of a kind that is not
+ * counted. */
 static bool count_spoil(const struct expect *e, struct record *r, uint32_t kind)
 {
     struct record_collective *c =
@@ -193,7 +194,8 @@ static bool all_reduce_spoil(const struct expect *e, struct record *r)
 
 /* ---- control.partial-sum ------------------------------------------------- */
 
-/* Whether unit u has a sum behind action i that replicas have not met for. */
+/* Whether unit u has a sum behind action i that was not yet all-reduced between
+ * replicas. */
 static bool has_partial(const struct expect *e, uint32_t i, uint32_t u)
 {
     bool partial = false;
@@ -212,8 +214,8 @@ static bool has_partial(const struct expect *e, uint32_t i, uint32_t u)
     return partial;
 }
 
-/* A look behind a pass in which replicas meet for what they had not, and which
- * has left the gradient there. */
+/* Whether action i is a look behind a pass that all-reduces such a sum between
+ * replicas, and leaves the gradient there. */
 static bool shows_sum(const struct expect *e, uint32_t i, uint32_t u)
 {
     return i > 1 && script_at(e, i)->verb == SCRIPT_LOOK &&
@@ -243,7 +245,8 @@ static bool has_replicas(const struct expect *e)
     return e->replicas > 1;
 }
 
-/* Of one that is reduced, while others are not. */
+/* Whether the script switches the sync of single units, so that some are
+ * reduced while others are not. */
 static bool sets_sync_of_units(const struct expect *e)
 {
     return sets(e, FSDP_KNOB_GRADIENT_SYNC);
@@ -271,7 +274,8 @@ const struct requirement control_requirements[] = {
      .check = &check_each_step,
      .step = {.holds = all_reduce_in_action},
      .spoil = all_reduce_spoil},
-    /* Rounded once more, or scaled each, a sum differs by little. */
+    /* A sum that is rounded once more, or whose terms are scaled one by one,
+     * differs by little. */
     {.id = "control.partial-sum",
      .text = "Sums over shards that replicas have not met for add up in the "
              "reduce dtype, and are all-reduced and scaled once.",
@@ -302,7 +306,7 @@ const struct requirement control_requirements[] = {
                  {"set-unknown-knob", FSDP_ERR_INVALID},
                  {"set-to-two", FSDP_ERR_INVALID},
                  {"set-to-nan", FSDP_ERR_INVALID}}},
-    /* Others would go a step further than it. */
+    /* Other units would be a step ahead of this one. */
     {.id = "error.step-with-unit-pending",
      .text = "A step while one unit alone has gradients that its sync has not "
              "reduced is refused as INVALID.",
@@ -311,7 +315,7 @@ const struct requirement control_requirements[] = {
      .applies = sets_sync_of_units,
      .check = &check_asked,
      .answers = {{"step-with-pending", FSDP_ERR_INVALID}}},
-    /* The norm would be that of other gradients. */
+    /* The norm would be that of incomplete gradients. */
     {.id = "error.clip-with-partials",
      .text = "Clipping while a unit has gradients that sync has not reduced, "
              "or a sum that replicas have not met for, is refused as INVALID.",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * curve_requirements.c - losses: those of the unsharded run, of every rank and
- * in every life, and that of an evaluation.
+ * curve_requirements.c - losses: every rank's in every life, and an
+ * evaluation's, must be those of the unsharded run.
  */
 #include "requirements/families.h"
 
@@ -45,7 +45,8 @@ static bool loss_finite_spoil(const struct expect *e, struct record_rank *rank)
     return true;
 }
 
-/* num.curve: the headline: sharding changes where values are, and no value. */
+/* num.curve: the main promise: sharding changes where values are, and no
+ * value. */
 static bool is_undisturbed(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->scenario != CASE_CANCEL &&
@@ -105,8 +106,8 @@ static bool curve_bound_holds(const struct expect *e, const struct record *r,
 }
 
 /*
- * num.local-loss: a folded loss can hide that two ranks have each other's
- * batch.
+ * num.local-loss: the folded loss does not show it if two ranks have swapped
+ * their batches.
  */
 static bool local_loss_of_loss(const struct expect *e, float got, float want,
                                struct finding at, struct finding *f)
@@ -145,7 +146,7 @@ static bool loss_falls_holds(const struct expect *e, const struct record *r,
                                         "not below the loss of the first step");
 }
 
-/* Every rank ends where it began. */
+/* Gives every rank the loss in the end that it began with. */
 static bool loss_falls_spoil(const struct expect *e, struct record *r)
 {
     for (uint32_t k = 0; k < e->c->ranks; k++) {
@@ -202,7 +203,7 @@ static bool deterministic_spoil(const struct expect *e,
     if (!rank->loss || rank->n_losses == 0) {
         return false;
     }
-    /* Also a NaN becomes another one: this compares bits. */
+    /* Bits are compared, so that a NaN, too, becomes another one. */
     memcpy(&bits, &rank->loss[rank->n_losses - 1], sizeof(bits));
     bits ^= 1;
     memcpy(&rank->loss[rank->n_losses - 1], &bits, sizeof(bits));
@@ -212,7 +213,7 @@ static bool deterministic_spoil(const struct expect *e,
 /*
  * eval.equals-training-forward: an evaluation sees the weights of the next
  * training forward, and leaves no trace. Where it calls other modules than
- * training does, what it gives is known from the baseline.
+ * training does, the baseline says what it must return.
  */
 static bool equals_training_forward_applies(const struct expect *e)
 {
@@ -271,8 +272,9 @@ static bool equals_training_forward_of_rank(const struct expect *e,
         if (!isfinite(got)) {
             return finding_bits(f, at, got, 0.0f, "not finite");
         }
-        /* Another arithmetic gets elsewhere by every fault before it: where
-         * training says what must come out, that is asked alone. */
+        /* With another arithmetic any earlier fault moves the loss away from
+         * the baseline: where the training forward says what it must be, only
+         * that is asked. */
         if (!(e->profile == EXPECT_OWN && is_alike(e)) &&
             !as_baseline(e, k, t, got, f)) {
             return false;

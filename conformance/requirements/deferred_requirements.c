@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deferred_requirements.c - models that begin without values, or with those
- * that rank 0 has, or are sent them: nothing is done with them before all are
- * there, and giving or sending them takes no room. What they train like is
- * script_requirements.c's to ask.
+ * deferred_requirements.c - models that begin without values, or with values on
+ * rank 0 alone, or that are sent them: nothing is done with such a model before
+ * all values are there, and giving or sending them takes no additional memory.
+ * script_requirements.c judges how such models train.
  */
 #include "requirements/families.h"
 #include "requirements/script_checks.h"
@@ -19,7 +19,7 @@ static bool computes(uint32_t verb)
            verb == SCRIPT_UNSHARD || verb == SCRIPT_UNSHARD_UNIT;
 }
 
-/* All that is unsharded or staged is so for the values' sake. */
+/* Whether the script unshards or stages nothing but to fill in values. */
 static bool only_fills(const struct expect *e)
 {
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
@@ -87,7 +87,8 @@ static bool sends(const struct expect *e)
     return case_is_script(e->c) && e->script.rank0 && e->c->ranks > 1;
 }
 
-/* Of one unit or of several, one behind the other, padded or not. */
+/* Values may be sent for one unit or for several together, one behind the
+ * other, padded or not. */
 static bool sent_by_rank(const struct expect *e, const struct record_rank *rank,
                          uint32_t k, struct finding *f)
 {
@@ -138,11 +139,12 @@ static bool sent_spoil(const struct expect *e, struct record_rank *rank)
 
 /* ---- Calls that must be refused ------------------------------------------ */
 
-/* Of which ranks have values. */
+/* The name under which the driver notes pieces that were asked for while values
+ * are missing. */
 static const char pieces[] = "deferred-pieces";
 
-/* Who owns nothing, or has been given values for all that it owns, lacks none.
- */
+/* A rank that owns nothing, or has been given values for all that it owns,
+ * lacks none, and need not refuse. */
 static bool named_of_rank(const struct expect *e,
                           const struct record_rank *rank, uint32_t k,
                           struct finding *f)
@@ -220,7 +222,8 @@ const struct requirement deferred_requirements[] = {
      .check = &check_asked_named,
      .answers = {{"deferred-unshard", FSDP_ERR_INVALID},
                  {"deferred-summon", FSDP_ERR_INVALID}}},
-    /* Who has none would wait for values, or begin with what was in memory. */
+    /* A rank that has none would wait for values, or begin with whatever was in
+     * memory. */
     {.id = "error.values-disagree",
      .text = "When some ranks have initial values and others have none, shard "
              "answers MISMATCH on every rank, and the message names `initial`; "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * error_options_requirements.c - what is answered to options that do not fit,
- * that an engine does not claim, or of which ranks were given different ones.
+ * error_options_requirements.c - the answers to options that do not fit, that
+ * the engine does not claim, or that differ between ranks.
  */
 #include "requirements/families.h"
 
@@ -29,10 +29,11 @@ static bool unclaimed_spoil(const struct requirement *q, const struct expect *e,
 static const struct requirement_check check_unclaimed = {
     .holds = unclaimed_holds, .spoil = unclaimed_spoil};
 
-/* error.unclaimed: dtypes of the options, or of a unit alone; a model of which
- * a parameter is frozen, or tied, or that has a buffer. */
+/* error.unclaimed: dtypes of the options, or of a single unit; a model with a
+ * frozen or tied parameter, or with a buffer. */
 
-/* Those answers of the row that an engine with these claims owes. */
+/* Those answers of the row that an engine with the record's claims must
+ * give. */
 static uint32_t owed(const struct requirement *q, const struct record *r,
                      struct compare_answer *out)
 {
@@ -71,7 +72,8 @@ static bool owed_spoil(const struct requirement *q, const struct expect *e,
 static const struct requirement_check check_owed = {.holds = owed_hold,
                                                     .spoil = owed_spoil};
 
-/* error.tied: who reads the refusal has to know which two they are. */
+/* error.tied: the message must name both parameters, so that its reader knows
+ * which two are meant. */
 static bool names_ties(const struct expect *e, const struct record_rank *rank,
                        uint32_t k, struct finding *f)
 {
@@ -173,7 +175,7 @@ const struct requirement error_options_requirements[] = {
                  {"group-out-of-range", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED},
                  {"mesh-does-not-divide", FSDP_ERR_INVALID},
                  {"shards-do-not-divide", FSDP_ERR_INVALID}}},
-    /* How far to run ahead is a number of units: more than there are is a
+    /* The options of running ahead count units: more than there are is a
      * mistake of the caller's, who wants to know where. */
     {.id = "error.options-ahead",
      .text = "Prefetch and reductions in flight beyond the number of units are "
@@ -185,7 +187,8 @@ const struct requirement error_options_requirements[] = {
      .answers = {{"prefetch-forward-beyond", FSDP_ERR_INVALID},
                  {"prefetch-backward-beyond", FSDP_ERR_INVALID},
                  {"reduces-beyond", FSDP_ERR_INVALID}}},
-    /* What an engine does not claim it refuses rather than gets wrong. */
+    /* An engine refuses what it does not claim, rather than getting it
+     * wrong. */
     {.id = "error.unclaimed-dtype",
      .text = "An engine that does not claim bf16 refuses it when sharding.",
      .since = "1.0",
@@ -222,7 +225,7 @@ const struct requirement error_options_requirements[] = {
           {"unclaimed-offload-of-unit", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unclaimed-deferred", FSDP_ERR_UNSUPPORTED, FSDP_ERR_INVALID},
           {"unknown-buffer-dtype", FSDP_ERR_INVALID, FSDP_ERR_UNSUPPORTED}}},
-    /* Its parameter would be nobody's, and nobody would know. */
+    /* The parameter would belong to no unit, without anyone being told. */
     {.id = "error.parameter-units",
      .text = "A parameter's unit that is neither one of the units nor none is "
              "refused as INVALID when sharding, and the message names the "
@@ -232,7 +235,8 @@ const struct requirement error_options_requirements[] = {
      .applies = is_options,
      .check = &check_answers_named,
      .answers = {{"parameter-unit-out-of-range", FSDP_ERR_INVALID}}},
-    /* What is stored once cannot be in two units, or be two things. */
+    /* Tied parameters are stored once, so they cannot be in two units, or have
+     * two shapes or dtypes. */
     {.id = "error.tied",
      .text = "A parameter that is tied to one of another unit, shape, dtype or "
              "flags, to a later one or to one that is tied itself is refused "
@@ -254,7 +258,8 @@ const struct requirement error_options_requirements[] = {
      .applies = is_options,
      .answers = {{"tied-name-ignored", FSDP_ERR_INVALID,
                   FSDP_ERR_UNSUPPORTED}}},
-    /* A gradient that is divided by no number is none. */
+    /* A gradient that is divided by 0, or by what is no number, is of no
+     * use. */
     {.id = "error.factors",
      .text = "Divide and predivide factors that are negative or not finite, of "
              "the options or of a unit, are refused as INVALID when sharding.",
@@ -280,7 +285,7 @@ const struct requirement error_options_requirements[] = {
      .since = "1.0",
      .applies = is_disagree,
      .answers = {{"shard-units", FSDP_ERR_MISMATCH}}},
-    /* One would reduce what the others do not. */
+    /* One rank would reduce gradients that the others do not. */
     {.id = "error.frozen-disagree",
      .text = "When another parameter is frozen on rank 0 than on the others, "
              "shard answers MISMATCH on every rank.",
@@ -299,7 +304,8 @@ const struct requirement error_options_requirements[] = {
      .claim = "ignored",
      .applies = is_disagree_on_ignored,
      .answers = {{"shard-ignored", FSDP_ERR_MISMATCH}}},
-    /* What one unit is divided by is no part of the options. */
+    /* A unit's own factor is no part of the options, and so must be compared by
+     * itself. */
     {.id = "error.factors-disagree",
      .text = "When a unit has another divide factor on rank 0 than on the "
              "others, shard answers MISMATCH on every rank.",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * error_requirements.c - what is answered to wrong calls, and that nothing
- * comes of them.
+ * error_requirements.c - the answers to wrong calls, which must have no effect.
  */
 #include "requirements/families.h"
 
@@ -13,8 +12,8 @@
 /* error.says-why: a refusal without a sentence costs its user an afternoon. */
 
 /* The driver notes each refusal that left env->error without its status, its
- * rank, a place or a message; words without an end, that are no UTF-8 or have
- * control characters are neither. */
+ * rank, a place or a message. A text that is not ended, is no UTF-8, or has
+ * control characters counts as no text. */
 static const char silent[] = "said-nothing";
 
 static bool says_why_applies(const struct expect *e)
@@ -49,8 +48,8 @@ static bool says_why_spoil(const struct expect *e, struct record_rank *rank)
     return compare_spoil_name(rank, silent);
 }
 
-/* error.first-stays: what fails first says why; what follows from it does not.
- */
+/* error.first-stays: the first failure says why; those that follow from it do
+ * not. */
 static const char lost[] = "first-error-lost";
 
 static bool first_stays_of_rank(const struct expect *e,
@@ -70,7 +69,8 @@ static bool first_stays_spoil(const struct expect *e, struct record_rank *rank)
     return compare_spoil_name(rank, lost);
 }
 
-/* error.struct-sizes: the driver notes what a struct of another size led to. */
+/* error.struct-sizes: the driver notes how a call with a struct of another size
+ * was answered. */
 static const char sized[] = "size-";
 
 static bool sizes_of_rank(const struct expect *e,
@@ -95,7 +95,8 @@ static bool sizes_spoil(const struct expect *e, struct record_rank *rank)
     return compare_spoil_name(rank, "size-clip-older");
 }
 
-/* In scripts structs that only they have, and saves, as in what resumes. */
+/* Scripts also have structs that no other case has, and saves, as have cases
+ * that resume. */
 static bool has_other_sizes(const struct expect *e)
 {
     bool any = e->c->scenario == CASE_MISUSE || e->c->scenario == CASE_CLIP ||
@@ -141,7 +142,8 @@ static bool is_clip(const struct expect *e)
     return e->c->scenario == CASE_CLIP;
 }
 
-/* frozen.no-gradient: whoever computes one by mistake learns of which. */
+/* frozen.no-gradient: a caller that computes one by mistake is told of which
+ * parameter. */
 static bool is_misuse_of_frozen(const struct expect *e)
 {
     return e->c->scenario == CASE_MISUSE && e->c->frozen != WORKLOAD_TRAINS_ALL;
@@ -169,7 +171,8 @@ const struct requirement error_requirements[] = {
      .applies = says_why_applies,
      .check = &check_each_rank,
      .rank = {says_why_of_rank, says_why_spoil}},
-    /* What names it more closely is asked of the scripts that are for that. */
+    /* Requirements with closer demands on the message are asked of scripts made
+     * for them. */
     {.id = "error.says-which",
      .text = "Wherever a script makes a call that is refused for a parameter, "
              "a unit or a buffer, the message says which.",
@@ -223,7 +226,7 @@ const struct requirement error_requirements[] = {
      .applies = is_misuse_of_frozen,
      .check = &check_answers_named,
      .answers = {{"grad-of-frozen", FSDP_ERR_INVALID}}},
-    /* What the engine has taken it lends no more. */
+    /* A gradient that the engine has taken is not lent again. */
     {.id = "error.gradient-after-backward",
      .text = "A gradient that is asked for after its module's backward is "
              "refused as INVALID.",
@@ -275,8 +278,8 @@ const struct requirement error_requirements[] = {
      .applies = is_misuse_of_pending,
      .check = &check_answers,
      .answers = {{"step-with-pending", FSDP_ERR_INVALID}}},
-    /* The groups of a step are those of the options; finite gradients are
-     * none that overflow. */
+    /* The groups of a step are those of the options; finite gradients do not
+     * overflow. */
     {.id = "error.step-arguments",
      .text = "A step with other parameter groups than the options is refused "
              "as INVALID, and one with finite gradients finds no infinity.",
@@ -334,8 +337,8 @@ const struct requirement error_requirements[] = {
      .applies = is_summon,
      .check = &check_answers,
      .answers = {{"param-after-reshard-all", FSDP_ERR_INVALID}}},
-    /* A norm that is 0 or no number would make gradients 0 or no numbers;
-     * and within a pass there are none to be clipped. */
+    /* Clipping to 0 or NaN would make all gradients 0 or NaN; and within a pass
+     * there are none to be clipped. */
     {.id = "error.clip-arguments",
      .text = "Clipping between BEGIN and END, to a norm of 0 or NaN, or by the "
              "third norm is refused as INVALID.",
@@ -347,8 +350,8 @@ const struct requirement error_requirements[] = {
                  {"clip-to-zero", FSDP_ERR_INVALID},
                  {"clip-to-nan", FSDP_ERR_INVALID},
                  {"clip-by-third", FSDP_ERR_INVALID}}},
-    /* A checkpoint of half a pass, or without the gradients that there are,
-     * is one of no state that a run has. */
+    /* A checkpoint of half a pass, or without the gradients that there are, has
+     * no state from which a run could go on. */
     {.id = "error.save-out-of-place",
      .text = "A save in a pass, with gradients, while another one is under "
              "way, and a wait for none are refused as INVALID.",
@@ -359,7 +362,7 @@ const struct requirement error_requirements[] = {
                  {"save-with-gradients", FSDP_ERR_INVALID},
                  {"wait-before-save", FSDP_ERR_INVALID},
                  {"save-twice", FSDP_ERR_INVALID}}},
-    /* Weights that change under a pass. */
+    /* The load would change weights under the pass. */
     {.id = "error.load-in-pass",
      .text = "A load in a pass is refused as INVALID.",
      .claim = "load",

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * factor_requirements.c - what gradients are multiplied by before and behind
- * the fold, where that is not the inverse of one factor for all units. A part
- * that is wrong is compared with what known mistakes would have made of it;
- * what is none of them is for reduce.fold and accumulate.* to say.
+ * factor_requirements.c - the factors of gradients before and behind the fold,
+ * where these are not the inverse of one factor for all units. A wrong part is
+ * compared with what known mistakes would have made of it; if it is none of
+ * them, reduce.fold and accumulate.* report it.
  */
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
 #include "judge/replay/replay.h"
 
-/* What an engine may do instead. */
+/* A mistake that an engine may make. */
 struct mistake {
     struct expect_factors factor;
-    bool each; /* predivides with each microbatch */
+    bool each; /* predivides each microbatch by itself */
     const char *words;
 };
 
@@ -30,8 +30,8 @@ static bool is_as(struct replay_reduction x, const struct mistake *mistake,
     return true;
 }
 
-/* False, with the finding, if all of the part is as one of the mistakes, and
- * not as it should be. */
+/* False, with the finding, if the whole part is as one of the mistakes makes
+ * it, and not as it should be. */
 static bool is_none_of(const struct replay_reduction *x,
                        const struct compare_part *part, const float *got,
                        const struct mistake *mistake, uint32_t n,
@@ -163,7 +163,8 @@ static bool has_own(const struct expect *e)
 
 /* ---- Spoiled -------------------------------------------------------------*/
 
-/* The first part whose bits change is reduced with `factor` in its place. */
+/* Reduces the first part whose bits change by that with `factor` in place of
+ * the right one. */
 static bool spoil_part(const struct expect *e, struct record *r,
                        struct record_tensor *t, struct expect_factors factor)
 {

@@ -3,9 +3,9 @@
  * families.h - the tables of requirements, one a family; each ends with a row
  * without an id. requirement_table.c puts them together.
  *
- * Where the first row of a family has no id, it is no requirement: it says what
- * all others have that do not say otherwise. Of its fields since, must, level,
- * needs, claim, applies, looked_at and check are read.
+ * Where the first row of a family has no id, it is no requirement: it has the
+ * values of all rows that do not give their own. Only its fields since, must,
+ * level, needs, claim, applies, looked_at and check are read.
  */
 #ifndef FSDP_CTS_FAMILIES_H
 #define FSDP_CTS_FAMILIES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frozen_requirements.c - parameters that are not trained: they are sharded
- * and gathered as all others are, and nothing else. What is frozen for the sake
- * of memory and of the wire must save both.
+ * frozen_requirements.c - parameters that are not trained: they are sharded and
+ * gathered as all others are, but not reduced or stepped. They are frozen to
+ * save memory and traffic, so both must be saved.
  */
 #include "requirements/families.h"
 
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* No other name of a parameter, which takes no place. */
+/* False for another name of a parameter, which takes no place. */
 static bool is_own(const struct expect *e, uint32_t p)
 {
     return expect_original(e, p) == p;
@@ -37,7 +37,7 @@ static bool has_mixed_unit(const struct expect *e)
     return compare_case_trains(e) && e->c->ranks > 1 && has_unit(e, true);
 }
 
-/* Where there are places for what is not trained. */
+/* Whether flat gradients have places for frozen parameters. */
 static bool has_holes(const struct expect *e)
 {
     return has_mixed_unit(e) && e->shards > 1 &&
@@ -50,8 +50,8 @@ static bool has_frozen_unit(const struct expect *e)
 }
 
 /*
- * frozen.unchanged: neither a step, nor weight decay, nor moments that were
- * there before, nor a load.
+ * frozen.unchanged: neither a step, nor weight decay, nor moments from before,
+ * nor a load changes them.
  */
 static bool unchanged_applies(const struct expect *e)
 {
@@ -106,9 +106,10 @@ static bool unchanged_spoil(const struct expect *e, struct record *r)
 }
 
 /*
- * frozen.no-state: what fine-tuning is frozen for. In closed form: by rows, the
- * blocks of what is trainable (late states have no padding); flat, what of it
- * lies in the rank's shard, with the padding where all of a unit is.
+ * frozen.no-state: this is why fine-tuning freezes. In closed form: by rows,
+ * states are the blocks of trainable parameters (late states have no padding);
+ * flat, the trainable elements in the rank's shard, with the padding if all of
+ * a unit is trainable.
  */
 static bool no_state_applies(const struct expect *e)
 {
@@ -183,7 +184,8 @@ static bool no_state_of_rank(const struct expect *e,
 
 /* ---- What is reduced ---- */
 
-/* The first reduction of a unit that is mixed, or not, on rank 0. */
+/* Rank 0's first reduction of a unit that has both frozen and trained
+ * parameters, or of one that has not. */
 static struct record_collective *
 reduction_to_spoil(const struct expect *e, struct record *r, bool mixed)
 {
@@ -201,8 +203,9 @@ reduction_to_spoil(const struct expect *e, struct record *r, bool mixed)
 }
 
 /*
- * frozen.reduce-size: by rows a gradient's blocks are those of trainable
- * parameters alone; flat, the equal parts of the whole leave no choice.
+ * frozen.reduce-size: by rows a gradient has only the blocks of trainable
+ * parameters; flat, it must be as large as the unit, which is cut into equal
+ * parts.
  */
 static bool reduce_size_of_collective(const struct expect *e,
                                       const struct record_collective *c,
@@ -270,9 +273,10 @@ static bool no_reduce_spoil(const struct expect *e, struct record *r)
 }
 
 /*
- * frozen.reshards: no gradient comes by which an engine would know that a
- * backward is over. By the timeline, which shows more than a peak: unsharded at
- * a point of the backward are units whose window is open there.
+ * frozen.reshards: a frozen unit has no gradient whose arrival would tell an
+ * engine that its backward is over. Judged by the timeline, which shows more
+ * than a peak: at a point of the backward only units whose window is open there
+ * are unsharded.
  */
 static bool is_of_backward(const struct record_moment *m)
 {
@@ -303,8 +307,8 @@ static bool reshards_applies(const struct expect *e)
     return false;
 }
 
-/* Adds what unit u has while its window is open, in the backward that these
- * moments are. */
+/* Adds the bytes of unit u to all moments of this backward at which its window
+ * is open. */
 static void add_window(const struct expect *e, uint32_t u,
                        const struct record_moment *m, uint32_t n,
                        uint64_t *open)
@@ -421,8 +425,8 @@ const struct requirement frozen_requirements[] = {
      .spoil = reduce_size_spoil,
      .check = &check_each_collective,
      .collective = {.holds = reduce_size_of_collective}},
-    /* What a model left there, or the last pass did, would be summed and
-     * divided for nothing; and a rank that sends more than it says. */
+    /* Anything that the model or the last pass left there would be summed and
+     * divided for nothing; and the rank would send more than it declares. */
     {.id = "frozen.zeros",
      .text = "In a flat gradient the places of frozen parameters are +0 on the "
              "wire.",

@@ -44,8 +44,8 @@ static bool finite_holds(const struct expect *e, const struct record *r,
                              f);
 }
 
-/* One that is compared: a record may have more, as where frozen parameters lie
- * in one piece with trained ones. */
+/* Whether this gradient is compared: a record may have more, as where frozen
+ * parameters lie in one piece with trained ones. */
 static bool is_compared(const struct expect *e, const struct record_tensor *t)
 {
     return t->stage == RECORD_LOCAL_GRADIENT &&
@@ -96,8 +96,8 @@ static bool is_zero(const float *x, uint64_t n)
 }
 
 /* Whether all gradients of batch j are 0, as they are behind a ReLU that is
- * shut for all samples. Where samples are few that is no rarity, and two
- * batches may have it in common. */
+ * shut for all samples. With few samples that is not rare, and may happen in
+ * two batches. */
 static bool is_shut(const struct expect *e, const struct record *r, uint32_t j)
 {
     bool shown = false;
@@ -127,7 +127,7 @@ static bool are_distinct(const struct expect *e, const struct record *r,
     return is_shut(e, r, a);
 }
 
-/* Of a batch whose rank is not sampled nothing is known. */
+/* Whether the gradients of batch j are known: only if its rank is sampled. */
 static bool is_shown(const struct expect *e, const struct record *r, uint32_t j)
 {
     return compare_is_sampled(r, j % e->c->ranks);

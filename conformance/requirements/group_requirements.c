@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * group_requirements.c - each parameter is stepped by the numbers of its group.
- * A step that is wrong is compared with those of another group's numbers; what
- * is none of them is for step.* to say.
+ * A wrong step is compared with those that other numbers would make; if it is
+ * none of them, step.* reports it.
  */
 #include "requirements/families.h"
 
@@ -30,7 +30,7 @@ static struct replay_element element(const struct replay_values *v,
     return x;
 }
 
-/* What o makes of the part's element i. */
+/* The result of optimizer o for the part's element i. */
 static struct replay_element next(const struct replay_values *v,
                                   const struct replay_optimizer *o, uint64_t i)
 {
@@ -38,8 +38,8 @@ static struct replay_element next(const struct replay_values *v,
                        v->gradient[i]);
 }
 
-/* Whether o makes `got` of the part's element i: bit for bit, or, in an
- * arithmetic of its own, within its roundings. */
+/* Whether optimizer o makes `got` of the part's element i: bit for bit, or, for
+ * an engine with its own arithmetic, within its roundings. */
 static bool makes(const struct expect *e, const struct compare_part *part,
                   const struct replay_values *v,
                   const struct replay_optimizer *o, uint64_t i,
@@ -75,7 +75,7 @@ typedef bool mistake_of(const struct expect *e, uint32_t parameter,
                         uint32_t step, uint32_t k,
                         struct replay_optimizer *out);
 
-/* As if the parameter were in this group. */
+/* The optimizer of the parameter if it were in this group. */
 static struct replay_optimizer as_in(const struct expect *e, uint32_t parameter,
                                      uint32_t step, uint32_t group)
 {
@@ -89,8 +89,9 @@ static struct replay_optimizer as_in(const struct expect *e, uint32_t parameter,
     return o;
 }
 
-/* Numbers of another group, or of the options; then their products alone, and
- * their eps alone. At last products that nobody has kept, but made anew. */
+/* Mistakes: the numbers of another group, or of the options; then only their
+ * products, and only their eps. At last products that were not kept, but made
+ * anew. */
 static bool other_betas(const struct expect *e, uint32_t parameter,
                         uint32_t step, uint32_t k, struct replay_optimizer *out)
 {
@@ -114,7 +115,7 @@ static bool other_betas(const struct expect *e, uint32_t parameter,
     return k <= 3 * n;
 }
 
-/* Groups are counted without the empty ones. */
+/* Mistake: groups are counted without the empty ones. */
 static bool shifted(const struct expect *e, uint32_t parameter, uint32_t step,
                     uint32_t k, struct replay_optimizer *out)
 {
@@ -143,7 +144,7 @@ static uint32_t first_of_unit(const struct expect *e, uint32_t parameter)
     return p;
 }
 
-/* The group of the unit's first parameter is that of all. */
+/* Mistake: all parameters of a unit are stepped as its first one. */
 static bool uncut(const struct expect *e, uint32_t parameter, uint32_t step,
                   uint32_t k, struct replay_optimizer *out)
 {
@@ -164,7 +165,8 @@ static bool decayed(const struct expect *e, uint32_t parameter, uint32_t step,
 
 /* ---- Checked -------------------------------------------------------------*/
 
-/* The row says which mistake this is: `kind`; `words` say what it has made. */
+/* The row's `kind` says which mistake it is about; `words` say what that
+ * mistake does. */
 static mistake_of *const mistakes[] = {other_betas, shifted, uncut, decayed};
 enum {
     OTHER_BETAS,
@@ -200,7 +202,8 @@ static bool is_not(const struct expect *e, const struct record *r,
 
 /* ---- Spoiled: all that was stepped, in the last step that is recorded -----*/
 
-/* Whether one is told from the other by what it makes. */
+/* Whether the wrong optimizer makes other values than the right one, so that
+ * the mistake can be seen. */
 static bool is_told(const struct expect *e, const struct compare_part *part,
                     const struct replay_values *v,
                     const struct replay_optimizer *wrong)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * invariance_requirements.c - what must not change the curve: other cases give
- * the same.
+ * invariance_requirements.c - differences between cases that must not change
+ * the curve: other cases give the same.
  */
 #include "requirements/families.h"
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Nothing but the world divides gradients. */
+/* Whether gradients are divided by nothing but the world. */
 static bool has_usual_factors(const struct expect *e)
 {
     return e->c->factors == CASE_USUAL_FACTORS;
@@ -18,8 +18,8 @@ static bool has_usual_factors(const struct expect *e)
 
 /*
  * num.exact-world-invariance: with values that every order of summation adds up
- * exactly, ranks cannot show. Only linear stays exact beyond the first step,
- * and only powers of two divide exactly.
+ * exactly, the number of ranks cannot show. Only linear stays exact beyond the
+ * first step, and only powers of two divide exactly.
  */
 static bool is_exact(const struct expect *e)
 {
@@ -90,8 +90,8 @@ static bool is_replicated(const struct expect *e)
 
 /*
  * num.tree-world-invariance: the tree fold is made so that the number of ranks
- * does not show. (In 16 bits a rank rounds what a tree of grains does not, and
- * the uses of what is tied meet on each rank before ranks do.)
+ * does not show. (Not so in 16 bits, where each rank rounds its sum, nor with
+ * tied parameters, whose uses are added up on each rank before ranks meet.)
  */
 static bool folds_as_tree(const struct expect *e)
 {
@@ -118,8 +118,7 @@ static bool runs_ahead(const struct expect *e)
 }
 
 /*
- * num.reshard-invariance: whether a unit is resharded after forward is a matter
- * of memory alone.
+ * num.reshard-invariance: resharding a unit after forward changes memory alone.
  */
 static void reshard(struct run_case *c)
 {
@@ -135,10 +134,10 @@ static bool keeps_unsharded(const struct expect *e)
 }
 
 /*
- * num.wrap-invariance: which parameters are gathered together is a matter of
- * memory alone. (The ring fold is left out: there the owner, and so the order,
- * depends on the flat parameter; and units with dtypes or factors of their own,
- * whose arithmetic they are.)
+ * num.wrap-invariance: which parameters are gathered together changes memory
+ * alone. (Left out are the ring fold, where the owner of an element, and so the
+ * order of its sum, depends on the flat parameter; and units with dtypes or
+ * factors of their own, which change the arithmetic.)
  */
 static void wrap_whole(struct run_case *c)
 {

@@ -25,7 +25,7 @@ static bool no_padding_of_rank(const struct expect *e,
         uint64_t numel;
 
         if (t->stage >= RECORD_BUFFER && t->stage <= RECORD_BUFFER_LOADED) {
-            continue; /* which buffer.whole is about */
+            continue; /* a buffer: buffer.whole is about those */
         }
         at.parameter = t->parameter;
         if (t->parameter >= e->model->n_parameters) {
@@ -34,7 +34,7 @@ static bool no_padding_of_rank(const struct expect *e,
         }
         numel = fsdp_numel(e->model, t->parameter);
         if (t->stage == RECORD_LOCAL_GRADIENT) {
-            continue; /* whole, and of what the model wrote */
+            continue; /* a whole tensor, as the model wrote it */
         }
         if (t->first > numel || t->n > numel - t->first) {
             at.element = (int64_t)numel;
@@ -57,9 +57,9 @@ static bool no_padding_spoil(const struct expect *e, struct record *r)
 }
 
 /*
- * layout.whole-rows: what is sharded by rows can be told apart by rows: an
- * optimizer that works on matrices, or a checkpoint of slices, needs no other
- * rank to find where a row begins.
+ * layout.whole-rows: a parameter that is sharded by rows is cut only between
+ * rows: an optimizer that works on matrices, or a checkpoint of slices, then
+ * finds where a row begins without another rank.
  */
 static bool whole_rows_applies(const struct expect *e)
 {
@@ -211,8 +211,8 @@ static bool shorten_first_part(const struct expect *e, struct record *r)
  * checkpoints depend on it.
  */
 
-/* What the rank shows of the parameter: the part that begins where it should,
- * else its first. */
+/* The part of the parameter that the rank shows: the one that begins in the
+ * right place, else its first. */
 static const struct record_tensor *shown(const struct record_rank *rank,
                                          const struct compare_part *part)
 {
@@ -278,7 +278,7 @@ static bool is_owned(const struct expect_part *part, uint32_t n,
     return false;
 }
 
-/* All wanted parts are there; now none may be there besides. */
+/* All wanted parts are there; the rank must have no others. */
 static bool owns_no_more(const struct expect *e, const struct record_rank *rank,
                          uint32_t k, struct finding *f)
 {
@@ -388,8 +388,8 @@ static bool has_replicas(const struct expect *e)
 }
 
 /*
- * layout.initial-values: what is trained starts as the model says, for every
- * world and wrap.
+ * layout.initial-values: parameters start as the model says, for every world
+ * and wrap.
  */
 static bool initial_values_of_part(const struct expect *e,
                                    const struct record *r,

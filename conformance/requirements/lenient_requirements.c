@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lenient_requirements.c - checkpoints that have other tensors than the model:
- * who is asked to be lenient tells which, and who is not refuses them.
+ * a lenient load tells which ones, any other load refuses them.
  */
 #include "requirements/families.h"
 #include "requirements/script_checks.h"
 
 #include "judge/compare/compare_checks.h"
 
-/* Of action i, a load: what was saved there last, in parts; 0: all. */
+/* Action i is a load: which parts the last save to its slot has; 0: all. */
 static uint32_t parts_of(const struct expect *e, uint32_t i)
 {
     const struct script_action *saved = script_action_saved(e, i);
@@ -120,7 +120,7 @@ const struct requirement lenient_requirements[] = {
      .claim = "save-parts",
      .check = &check_asked_named,
      .answers = {{"load-parts", FSDP_ERR_IO, FSDP_ERR_FORMAT}}},
-    /* It would train on from other values than were saved. */
+    /* Training would go on from other values than it had before the save. */
     {.id = "error.load-rounded",
      .text = "A load that is not lenient of a checkpoint of rounded parameters "
              "is refused as INVALID on every rank, and the message has the "
@@ -128,7 +128,8 @@ const struct requirement lenient_requirements[] = {
      .claim = "save-dtype",
      .check = &check_asked_named,
      .answers = {{"load-rounded", FSDP_ERR_INVALID}}},
-    /* A name that was changed by mistake would train on from what was there. */
+    /* A parameter whose name was changed by mistake would go on from the values
+     * that it has. */
     {.id = "error.load-renamed",
      .text = "A load of a checkpoint that has a parameter under another name "
              "is refused on every rank, and the message has the name that is "

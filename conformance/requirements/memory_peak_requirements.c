@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * memory_peak_requirements.c - the most that is live at once, and what it is
- * traded for.
+ * memory_peak_requirements.c - the peak of live bytes, and what lowering it
+ * costs.
  */
 #include "requirements/families.h"
 
@@ -39,9 +39,9 @@ static bool is_strict_and_sharded(const struct expect *e)
 }
 
 /*
- * memory.storage-total: what is live is what a model needs; what is allocated
- * is what a device must have. A pool for each kind of value, or one as large as
- * the largest unit, needs more than ever lives at once.
+ * memory.storage-total: a model needs the live bytes; a device must have the
+ * allocated ones. A pool for each kind of value, or one as large as the largest
+ * unit, needs more than ever lives at once.
  */
 static bool storage_total_of_rank(const struct expect *e,
                                   const struct record_rank *rank, uint32_t k,
@@ -64,9 +64,9 @@ static bool storage_total_spoil(const struct expect *e,
 }
 
 /*
- * memory.peak-bound: the headline of sharding, M/K plus the largest unit, where
- * its premises hold: units are resharded after forward, their windows do not
- * overlap, nothing is prefetched, and there is more than one shard.
+ * memory.peak-bound: the main promise of sharding, M/K plus the largest unit,
+ * where its premises hold: units are resharded after forward, their windows do
+ * not overlap, nothing is prefetched, and there is more than one shard.
  */
 
 /* The phase (model.h) that begins at point i: where it ends. */
@@ -80,8 +80,8 @@ static uint32_t phase_end(const struct fsdp_sequence *s, uint32_t i)
     return i;
 }
 
-/* Whether a unit's window is left for another unit and entered again, or has
- * another one inside it, between points `from` and `to`. */
+/* Whether, between points `from` and `to`, some unit's window is left for
+ * another unit and entered again, or has another window inside it. */
 static bool overlaps(const struct expect *e, const struct fsdp_sequence *s,
                      uint32_t from, uint32_t to)
 {
@@ -113,7 +113,7 @@ static bool overlaps_in_a_phase(const struct expect *e,
     return false;
 }
 
-/* Of the sequences that are run. */
+/* Only sequences that the case runs count. */
 static bool peak_bound_applies(const struct expect *e)
 {
     const struct fsdp_model *m = e->model;
@@ -232,8 +232,8 @@ static bool slope_of_rank(const struct expect *e,
                          "its shards take at rest");
 }
 
-/* Fewer unsharded bytes at once, and more all-gathers, than in the case that
- * `change` makes of this one, where this run has its record. */
+/* This case must have fewer unsharded bytes at once, and more all-gathers, than
+ * the case that `change` makes of it, if this run has a record of that. */
 static bool trade_off_applies(const struct requirement *q,
                               const struct expect *e)
 {
@@ -301,7 +301,7 @@ static bool reshard_trade_off_applies(const struct expect *e)
 
 const struct requirement memory_peak_requirements[] = {
     {.since = "1.0", .must = 1, .level = LEVEL_MEMORY},
-    /* What is unsharded at once is what sharding saves or wastes. */
+    /* How much is unsharded at once decides what sharding saves. */
     {.id = "memory.peak-unsharded",
      .text = "Without prefetch the most unsharded parameter bytes at once are "
              "those of the windows that the model opens, to the byte.",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * memory_requirements.c - what is live and allocated, at rest and over a run.
+ * memory_requirements.c - live and allocated bytes, at rest and over a run.
  */
 #include "requirements/families.h"
 
@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Nothing rests elsewhere: of the rest offload_requirements.c speaks. */
+/* Whether all that rests does so on the device; offload_requirements.c is about
+ * other cases. */
 static bool is_resident(const struct expect *e)
 {
     return compare_case_trains(e) && !expect_is_offloaded(e);
@@ -40,8 +41,8 @@ static bool rest_after_shard_of_rank(const struct expect *e,
 }
 
 /*
- * memory.rest-after-step: what a step leaves behind grows into the peak of the
- * next.
+ * memory.rest-after-step: bytes that a step leaves behind add to the peak of
+ * the next.
  */
 static bool rest_after_step_of_rank(const struct expect *e,
                                     const struct record_rank *rank, uint32_t k,
@@ -99,7 +100,8 @@ static bool no_activations_by_engine_of_rank(const struct expect *e,
     return true;
 }
 
-/* memory.steps-do-not-grow: what grows with steps ends a long run. */
+/* memory.steps-do-not-grow: memory that grows with each step ends a long
+ * run. */
 static bool steps_do_not_grow_applies(const struct expect *e)
 {
     return compare_case_trains(e) && e->c->steps > 2;
@@ -178,7 +180,7 @@ static bool process_growth_of_rank(const struct expect *e,
                "grown at peak; recorded storage, activations and slack");
 }
 
-/* Only the local world knows. */
+/* Only the local world measures processes. */
 static bool process_growth_holds(const struct expect *e, const struct record *r,
                                  struct finding *f)
 {
@@ -199,7 +201,7 @@ static bool process_growth_spoil(const struct expect *e, struct record *r)
 }
 
 /*
- * memory.live-within-storage: at no moment, and so not at the peak either.
+ * memory.live-within-storage: this holds at every moment, and so at the peak.
  */
 static bool live_within_storage_of_rank(const struct expect *e,
                                         const struct record_rank *rank,
@@ -222,7 +224,8 @@ static bool live_within_storage_of_rank(const struct expect *e,
  * memory.checkpoint-bound: a model that could be trained can be saved and
  * loaded: neither gathers it.
  */
-/* A unit; where all is gathered, a tensor. */
+/* The most that a save may add: a unit, or, where everything is gathered, a
+ * tensor. */
 static uint64_t save_bound(const struct expect *e)
 {
     uint64_t most = 0;

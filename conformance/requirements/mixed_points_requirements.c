@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mixed_points_requirements.c - what comes into the forward of a unit and what
- * leaves it. A framework's policy may cast these too, and a cast that nobody
- * asked for rounds activations, which no other requirement sees where the
- * arithmetic is an implementation's own. Adapters alone record it: the models
- * of the suite have float32 on both sides. (Of buffers buffer.dtype says it.)
+ * mixed_points_requirements.c - the dtypes of the inputs and outputs of a
+ * unit's forward. A framework's policy may cast these too. A cast that was not
+ * asked for rounds activations, which no other requirement sees if the
+ * implementation has its own arithmetic. Only adapters record them: the models
+ * of the suite have float32 on both sides. (For buffers see buffer.dtype.)
  */
 #include "requirements/families.h"
 
@@ -21,8 +21,8 @@ static bool is_seen(const struct record *r)
     return record_world_is_adapter(r->world);
 }
 
-/* What the policy says of an edge of a unit: nothing is cast, or all is to
- * the dtype of its parameters. */
+/* The dtype that the policy wants at an edge of a unit: that of the unit's
+ * parameters if the adapter claims to cast there, else float32. */
 static uint32_t edge_wanted(const struct expect *e, const struct record *r,
                             const struct record_edge *edge)
 {
@@ -68,8 +68,8 @@ static bool has_edge(const struct record_rank *rank, uint32_t side,
     return false;
 }
 
-/* A unit whose parameters a forward saw has returned something. (What is given
- * to the first of them may be integers.) */
+/* A unit whose parameters a forward saw has returned something. (The inputs of
+ * the first unit may be integers.) */
 static bool edges_are_there(const struct expect *e,
                             const struct record_rank *rank, uint32_t k,
                             struct finding *f)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mixed_requirements.c - mixed precision: which dtype each value has, and at
- * which moments it is rounded. That the values are right besides, the other
- * families say, in these dtypes; they need those of this one, so that a fault
- * of rounding has its own name.
+ * which moments it is rounded. The other families judge the values in these
+ * dtypes. Their requirements need those of this one, so that a fault of
+ * rounding has its own name.
  */
 #include "requirements/families.h"
 #include "requirements/script_checks.h"
@@ -20,7 +20,8 @@
 #include <string.h>
 
 enum {
-    /* 2 to this, times any gradient of a model here, is too large. */
+    /* 2 to this power, times any gradient of the suite's models, overflows
+     * float16. */
     EXPONENT = 32
 };
 
@@ -36,7 +37,8 @@ static bool is_narrow(uint32_t dtype)
 
 /* ---- Which dtype ---------------------------------------------------------*/
 
-/* What a tensor of a stage is seen in; NONE: it is of no parameter. */
+/* The dtype that a tensor of a stage must have; NONE: it belongs to no
+ * parameter. */
 static uint32_t dtype_wanted(const struct expect *e,
                              const struct record_tensor *t)
 {
@@ -97,8 +99,8 @@ static bool spoil_dtype(struct record_rank *rank, uint32_t stage, uint32_t to)
     return false;
 }
 
-/* mixed.gradient-dtype: what autograd makes of a parameter of 16 bits has as
- * many. */
+/* mixed.gradient-dtype: autograd's gradient of a parameter in 16 bits has 16
+ * bits. */
 static bool gradient_dtype_of_rank(const struct expect *e,
                                    const struct record_rank *rank, uint32_t k,
                                    struct finding *f)
@@ -115,8 +117,8 @@ static bool gradient_dtype_spoil(const struct expect *e,
 }
 
 /*
- * mixed.units: the policy of a unit, as that of a norm in a model of bf16, is
- * not the model's.
+ * mixed.units: a unit may have another policy than the model, such as a norm in
+ * a model of bf16.
  */
 static bool has_own_dtypes(const struct expect *e)
 {
@@ -149,8 +151,8 @@ static bool units_spoil(const struct expect *e, struct record_rank *rank)
     return spoil_dtype(rank, RECORD_UNSHARDED, e->options.param_dtype);
 }
 
-/* mixed.gather-dtype, mixed.reduce-dtype: half of the bytes are the point of
- * it, or all of the bits. */
+/* mixed.gather-dtype, mixed.reduce-dtype: a dtype is chosen to halve the bytes,
+ * or to keep all bits. */
 static bool gather_dtype_of_collective(const struct expect *e,
                                        const struct record_collective *c,
                                        uint32_t index, struct finding at,
@@ -174,8 +176,8 @@ static bool gathers(const struct expect *e)
 
 /* ---- Rounded how ---------------------------------------------------------*/
 
-/* Whether x is what another rounding than to nearest even may make of a value:
- * a neighbour of the right one, at most two steps of the dtype away. */
+/* Whether x may be a value that was rounded, be it in another way than to
+ * nearest even: it is at most two steps of the dtype away from the value. */
 static bool is_neighbour(uint32_t dtype, float x, float exact)
 {
     const float step = dtype == FSDP_DTYPE_BF16 ? 0x1p-7f : 0x1p-10f;
@@ -183,8 +185,9 @@ static bool is_neighbour(uint32_t dtype, float x, float exact)
     return fabsf(x - exact) <= 2.0f * step * fabsf(exact);
 }
 
-/* The part of an unsharded parameter, on every rank of the group, is the
- * shard's, rounded. What is far from it is no matter of rounding. */
+/* The part of an unsharded parameter, on every rank of the group, is that of
+ * the shard, rounded. A value far from it is no fault of rounding, and is not
+ * reported here. */
 static bool cast_of_part(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f)
 {
@@ -194,7 +197,7 @@ static bool cast_of_part(const struct expect *e, const struct record *r,
         compare_values_in_whole(e, r, part->rank, RECORD_UNSHARDED, part);
 
     if (!is_narrow(dtype) || !held || !seen) {
-        return true; /* another says so */
+        return true; /* another requirement reports it */
     }
     for (uint64_t i = 0; i < part->n; i++) {
         const float want = fsdp_round(dtype, held[i]);
@@ -210,7 +213,7 @@ static bool cast_of_part(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* One step of the dtype, in a rank's own part. */
+/* Moves a value in the rank's own part by one step of the dtype. */
 static bool cast_spoil(const struct expect *e, struct record *r)
 {
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
@@ -254,7 +257,7 @@ static bool casts_shards(const struct expect *e)
     return is_mixed(e) && e->shards > 1 && is_narrow(e->options.param_dtype);
 }
 
-/* mixed.alone-casts: float32 would be right but for the bits, which a run of
+/* mixed.alone-casts: float32 values would be right, but have bits that a run of
  * more ranks does not have. */
 static bool alone_of_rank(const struct expect *e,
                           const struct record_rank *rank, uint32_t k,
@@ -270,7 +273,7 @@ static bool alone_spoil(const struct expect *e, struct record_rank *rank)
 }
 
 /*
- * mixed.fresh-cast: a copy in 16 bits outlives the step where nobody makes it
+ * mixed.fresh-cast: a copy in 16 bits is stale behind a step unless it is made
  * anew.
  */
 static bool has_later_steps(const struct expect *e)
@@ -309,7 +312,7 @@ static bool fresh_of_part(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* Shows in the second step what was seen in the first, on each rank. */
+/* Lets each rank show in the second step what it showed in the first. */
 static bool fresh_spoil(const struct expect *e, struct record *r)
 {
     bool changed = false;
@@ -337,8 +340,8 @@ static bool fresh_spoil(const struct expect *e, struct record *r)
 }
 
 /*
- * mixed.overflow: a gradient that a script makes larger than float16 goes. Of
- * scripts that are drawn script.values tells.
+ * mixed.overflow: a script makes a gradient larger than float16 can hold.
+ * (script.values judges drawn scripts.)
  */
 static bool makes_huge(const struct expect *e)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mixed_sum_requirements.c - mixed precision: the moments at which gradients
- * are rounded on their way into the step, and that what rests never is. A
- * reduction that is wrong is made again with one rounding otherwise; if that
- * gives what was got, the fault has a name.
+ * are rounded on their way into the step, and shards and states at rest never
+ * are. A wrong reduction is computed again with one rounding changed; if that
+ * gives the wrong value, the fault has a name.
  */
 #include "requirements/families.h"
 
@@ -22,11 +22,11 @@ static bool is_narrow(uint32_t dtype)
     return dtype == FSDP_DTYPE_BF16 || dtype == FSDP_DTYPE_F16;
 }
 
-/* What a part of the first step's reduction has of a moment. */
+/* How a part of the first step's reduction was rounded at a moment. */
 enum part_is {
     PART_RIGHT,
-    PART_MISROUNDED, /* it is what another rounding there would make of it */
-    PART_WRONG,      /* otherwise, or it cannot be told */
+    PART_MISROUNDED, /* another rounding there gives what it has */
+    PART_WRONG,      /* wrong in another way, or unknown */
 };
 
 static enum part_is part_is(const struct expect *e, const struct record *r,
@@ -55,7 +55,8 @@ static enum part_is part_is(const struct expect *e, const struct record *r,
     return right ? PART_RIGHT : why ? PART_MISROUNDED : PART_WRONG;
 }
 
-/* A part of the first step with this moment's rounding made otherwise. */
+/* Replaces a part of the first step by what it would be with another rounding
+ * at this moment. */
 static bool misround(const struct expect *e, struct record *r, uint32_t moment)
 {
     struct record_rank *rank = compare_rank_to_spoil(r, 0);
@@ -80,8 +81,9 @@ static bool misround(const struct expect *e, struct record *r, uint32_t moment)
     return false;
 }
 
-/* Small parts are explained by many mistakes: it is this one if all parts that
- * are not right are so by it. Where others are wrong, nothing can be seen. */
+/* A small part may be explained by many mistakes: it is this mistake only if it
+ * explains all parts that are not right. If some are wrong in another way,
+ * nothing is reported here. */
 #define ROUNDS(name, moment)                                                   \
     static bool name##_explains(                                               \
         const struct expect *e, const struct record *r,                        \
@@ -118,7 +120,7 @@ ROUNDS(scale, REPLAY_SCALES)
 ROUNDS(shard_gradient, REPLAY_KEEPS)
 #undef ROUNDS
 
-/* Of others another says so. */
+/* Other collectives have requirements of their own. */
 static bool reduce_dtype_of_collective(const struct expect *e,
                                        const struct record_collective *c,
                                        uint32_t index, struct finding at,
@@ -133,7 +135,8 @@ static bool reduces(const struct expect *e)
     return is_mixed(e) && e->c->ranks > 1;
 }
 
-/* On the wire, and before it: what was rounded cannot be told by the dtype. */
+/* Judges the dtype on the wire, and the values before it: the dtype does not
+ * tell whether a value was rounded. */
 static bool reduce_dtype_holds(const struct expect *e, const struct record *r,
                                struct finding *f)
 {
@@ -154,7 +157,8 @@ static bool reduce_dtype_spoil(const struct expect *e, struct record *r)
     return true;
 }
 
-/* Whether something is rounded there that may be rounded otherwise. */
+/* For each moment whether something is rounded there, and so may be rounded in
+ * another way. */
 static bool accumulates(const struct expect *e)
 {
     return is_mixed(e) && e->c->microbatches > 1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * offload_requirements.c - shards, gradients and states that rest on the host:
- * nothing of them on the device, all of it on the host, so many copies between
- * the two, and the numbers of an engine that does nothing of the kind. What
- * adds up there is in reduce_requirements.c.
+ * none of their bytes on the device, all of them on the host, the right number
+ * of copies between the two, and the same values as without offload. Sums that
+ * are made on the host are in reduce_requirements.c.
  */
 #include "requirements/families.h"
 #include "requirements/script_action.h"
@@ -32,7 +32,7 @@ static bool has_twin(const struct expect *e)
 
 /* ---- What rests ---------------------------------------------------------- */
 
-/* Units say themselves where they rest. */
+/* Whether units say for themselves where they rest. */
 static bool differs(const struct expect *e)
 {
     return is_offloaded(e) && e->units->offload;
@@ -43,7 +43,8 @@ static bool is_alike(const struct expect *e)
     return is_offloaded(e) && !e->units->offload;
 }
 
-/* Those of the kinds from `first` on, all but what is no engine's. */
+/* Compares the bytes of all kinds from `first` on, but for those that are not
+ * the engine's. */
 static bool same_rest(const struct expect *e, const struct record_rest *got,
                       uint32_t first, struct finding at, struct finding *f)
 {
@@ -59,7 +60,7 @@ static bool same_rest(const struct expect *e, const struct record_rest *got,
     return true;
 }
 
-/* Behind shard, and behind each step. */
+/* Compares the bytes at rest behind shard and behind each step. */
 static bool rests(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, uint32_t first, struct finding *f)
 {
@@ -136,7 +137,8 @@ static bool host_peak_of_rank(const struct expect *e,
 
 /* ---- Copies -------------------------------------------------------------- */
 
-/* A pass that is cancelled may have copied as far ahead as it may gather. */
+/* Whether copies can be counted: a cancelled pass may have copied as far ahead
+ * as it may gather. */
 static bool is_counted(const struct expect *e)
 {
     if (case_is_script(e->c)) {
@@ -195,8 +197,8 @@ each_step(const struct expect *e, const struct record_rank *rank, uint32_t k,
     return true;
 }
 
-/* What is saved and loaded, initial, or shown to rank 0 alone, or sent by it,
- * is copied as an engine likes. */
+/* Whether the engine is free in how it copies in this action: for saves, loads,
+ * initial values, and values that are shown to rank 0 alone or sent by it. */
 static bool copies_as_it_likes(const struct expect *e,
                                const struct script_action *a)
 {
@@ -208,7 +210,7 @@ static bool copies_as_it_likes(const struct expect *e,
             (e->c->prefetch_forward != 0 || e->c->prefetch_backward != 0));
 }
 
-/* Under a scale a step by what is not finite is left out. */
+/* Under a loss scale a step with gradients that are not finite is left out. */
 static bool is_left_out(const struct expect *e, const struct script_action *a,
                         const struct record_hosted *got)
 {
@@ -216,7 +218,7 @@ static bool is_left_out(const struct expect *e, const struct script_action *a,
            got->to_device + got->to_host == 0;
 }
 
-/* Of a script a step is an action. */
+/* In the record of a script a step is an action. */
 static bool copies_in_action(const struct expect *e,
                              const struct record_hosted *got, struct finding at,
                              struct finding *f)
@@ -237,7 +239,7 @@ static bool copies_of_rank(const struct expect *e,
                      f);
 }
 
-/* Of the last step; NULL: nothing was copied or stepped. */
+/* The copies of the last step; NULL: nothing was copied or stepped. */
 static struct record_hosted *last_of(struct record_rank *rank)
 {
     return rank->memory.hosted && rank->n_steps > 0
@@ -282,7 +284,7 @@ static int stepped_by(const struct expect *e, uint32_t s, bool host,
     return FSDP_OK;
 }
 
-/* An engine whose steps are no operators shows nothing. */
+/* An engine whose steps are no operators of the device shows nothing here. */
 static bool step_in_place(const struct expect *e,
                           const struct record_hosted *got, struct finding at,
                           struct finding *f)
@@ -376,8 +378,8 @@ const struct requirement offload_requirements[] = {
      .applies = is_strict,
      .rank = {host_peak_of_rank, .raises = COMPARE_OF_RANK(
                                      memory.peak[RECORD_HOST + FSDP_STAGING])}},
-    /* Twice over the bus for each parameter, three times where it is resharded
-     * after forward. */
+    /* Each parameter crosses the bus twice in a step, three times if it is
+     * resharded after forward. */
     {.id = "offload.copies",
      .text = "In each step every window copies its shard from the host once, "
              "every reduction its result to the host once, a step of a unit "
@@ -404,7 +406,7 @@ const struct requirement offload_requirements[] = {
      .answers = {{"unknown-offload", FSDP_ERR_INVALID},
                  {"unknown-offload-of-unit", FSDP_ERR_INVALID},
                  {"unknown-offload-bit-of-unit", FSDP_ERR_INVALID}}},
-    /* A device that is not there is no host. */
+    /* Without a host device there is nothing to offload to. */
     {.id = "error.offload-no-host",
      .text = "Where there is no host device, offload is refused as UNSUPPORTED "
              "when sharding, of all units or of one.",

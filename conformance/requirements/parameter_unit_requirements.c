@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parameter_unit_requirements.c - modules of which some parameters are in a
- * unit of their own, or in none. The first changes what is gathered and when,
- * the second what an engine has at all; neither changes a number.
+ * parameter_unit_requirements.c - modules with some parameters in another unit,
+ * or in none. The former changes what is gathered and when, the latter which
+ * parameters the engine has at all; neither changes a number.
  */
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
 
-/* The same case, with units of modules. */
+/* Makes the same case with whole modules in units. */
 static void wrap_by_modules(struct run_case *c)
 {
     c->wrap = CASE_WRAP_BLOCK;
@@ -30,13 +30,13 @@ static bool ignores_with_twin(const struct expect *e)
 }
 
 /*
- * parameter-units.gathers: from the sequence and the parameters alone. An
- * engine that goes by modules gathers such a unit not at all, or once for each
- * of them.
+ * parameter-units.gathers: the count follows from the sequence and the
+ * parameters alone. An engine that looks only at modules does not gather such a
+ * unit at all, or once for each module.
  */
 
-/* Phases of a direction in which a module is used that is unit u's, or has a
- * parameter of it. */
+/* How many phases of a direction use a module that is in unit u, or has a
+ * parameter in it. */
 static uint64_t phases(const struct expect *e, uint32_t index, uint32_t u,
                        bool forward)
 {
@@ -106,7 +106,7 @@ static bool gathers_holds(const struct expect *e, const struct record *r,
     return compare_steps(e, r, gathers_in_step, f);
 }
 
-/* The first is one of another unit. */
+/* Moves the first collective to another unit. */
 static bool gathers_spoil(const struct expect *e, struct record *r)
 {
     struct record_collective *c = compare_collective_to_spoil(r);
@@ -171,7 +171,7 @@ static bool untouched_holds(const struct expect *e, const struct record *r,
            compare_collectives(e, r, travels_without, f);
 }
 
-/* The first piece is one of what is ignored. */
+/* Turns the first piece into one of an ignored parameter. */
 static bool untouched_spoil(const struct expect *e, struct record *r)
 {
     struct record_tensor *t = compare_tensor_to_spoil(r, RECORD_INITIAL, 0);
@@ -235,7 +235,7 @@ const struct requirement parameter_unit_requirements[] = {
      .applies = ignores_with_twin,
      .check = &check_curve_of,
      .change = wrap_by_modules},
-    /* Who lends it lends what is not trained. */
+    /* An engine that lends it would lend a parameter that it does not train. */
     {.id = "ignored.refused",
      .text = "The value and the gradient of what is ignored are refused as "
              "INVALID, as is its thaw, and the message names it.",

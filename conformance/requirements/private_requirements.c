@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * private_requirements.c - what processes hold, as the kernel told a process
- * beside them. What an engine declares is one thing, and its own doing; this is
- * another. Asked where the case was played again for it: where ranks are
- * isolated.
+ * private_requirements.c - the memory of whole processes, as the kernel
+ * reported it to another process. It does not depend on what an engine
+ * declares. Asked where the case was run once more for it, with isolated ranks.
  */
 #include "requirements/families.h"
 
@@ -20,7 +19,7 @@ static bool is_weighed(const struct record *r)
     return r->n_ranks > 0 && r->rank && r->rank[0].weight.weighed != 0;
 }
 
-/* By how much of what is left to it an engine exceeds what it needs. */
+/* Notes how much of the slack an engine uses beyond what it needs. */
 static void note_ratio(struct finding *f, uint64_t got, uint64_t need,
                        uint64_t slack)
 {
@@ -46,7 +45,8 @@ static bool within(struct finding *f, struct finding at,
     return got <= need + slack || finding_bytes(f, at, got, need + slack, note);
 }
 
-/* Of each step there is a weight, or somebody did not want there to be. */
+/* Every step must have been weighed; if one was not, the engine may have
+ * prevented it. */
 static bool was_weighed(const struct expect *e, const struct record_weight *w,
                         struct finding at, struct finding *f)
 {
@@ -61,8 +61,8 @@ static bool was_weighed(const struct expect *e, const struct record_weight *w,
 }
 
 /*
- * memory.private-rest: a model that is kept whole needs no all-gather, and no
- * declaration says so. What is allocated of the device is judged elsewhere: an
+ * memory.private-rest: an engine that secretly keeps the whole model needs no
+ * all-gather. Memory that is allocated from the device is judged elsewhere: an
  * engine may keep a pool.
  */
 static bool private_rest_of_rank(const struct expect *e,
@@ -88,9 +88,9 @@ static bool private_rest_spoil(const struct expect *e, struct record_rank *rank)
     return true;
 }
 
-/* An engine that does not claim to allocate as much as the oracle alone may
- * keep a pool, which it has allocated of the device; of one that does, the
- * record has no more than that (memory.storage-total). */
+/* An engine may keep a pool that it allocated from the device, unless it claims
+ * to allocate no more than the oracle; then its record has no more
+ * (memory.storage-total). */
 static uint64_t storage_at_peak(const struct expect *e,
                                 const struct record_rank *rank, uint32_t k)
 {
@@ -101,8 +101,8 @@ static uint64_t storage_at_peak(const struct expect *e,
 }
 
 /*
- * memory.private-peak: one that is made whole for a moment, too. Models have
- * allocated all that is theirs when they are opened.
+ * memory.private-peak: nor may the model be whole for a moment. Models allocate
+ * all of their own memory when they are opened.
  */
 static bool private_peak_of_rank(const struct expect *e,
                                  const struct record_rank *rank, uint32_t k,
@@ -155,7 +155,7 @@ static bool private_steady_spoil(const struct expect *e,
     return true;
 }
 
-/* memory.private-files: what lies in a file is in no process's memory. */
+/* memory.private-files: data in a file is not in the memory of a process. */
 static bool private_files_of_rank(const struct expect *e,
                                   const struct record_rank *rank, uint32_t k,
                                   struct finding *f)
@@ -176,7 +176,7 @@ static bool private_files_spoil(const struct expect *e,
     return true;
 }
 
-/* memory.bounded: who needs more fails, by itself. */
+/* memory.bounded: an engine that needs more memory fails by itself. */
 static bool bounded_of_rank(const struct expect *e,
                             const struct record_rank *rank, uint32_t k,
                             struct finding *f)
@@ -236,8 +236,8 @@ const struct requirement private_requirements[] = {
              "write to.",
      .needs = "memory.private-rest",
      .rank = {private_files_of_rank, private_files_spoil}},
-    /* A thread that is begun in between needs room for its stack, and a pool
-     * more than ever lives at once. */
+    /* A thread that is started meanwhile needs room for its stack, and a pool
+     * is larger than what ever lives at once. */
     {.id = "memory.bounded",
      .text = "The case can be played with no more memory than rests, the "
              "expected peak above it, and a fixed slack.",

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recompute_requirements.c - activations that are dropped in the forward and
- * computed again in the backward: a matter of the model's memory alone. The
+ * computed again in the backward: this changes the model's memory alone. The
  * engine gathers no more, reduces no more, and gives the same curve.
  */
 #include "requirements/families.h"
 
 #include "judge/compare/compare_checks.h"
 
-/* The same case, but nothing is dropped. */
+/* Makes the same case without recompute. */
 static void keep_activations(struct run_case *c)
 {
     c->recompute = WORKLOAD_KEEPS;
@@ -19,7 +19,8 @@ static bool recomputes(const struct expect *e)
     return compare_case_trains(e) && e->c->recompute != WORKLOAD_KEEPS;
 }
 
-/* Of the same case without recompute; NULL: this run has no record of it. */
+/* The rank's record of the same case without recompute; NULL: this run has
+ * none. */
 static const struct record_rank *rank_that_keeps(const struct expect *e,
                                                  uint32_t k)
 {
@@ -83,9 +84,9 @@ static bool same_collectives_spoil(const struct expect *e,
 }
 
 /*
- * recompute.activations-fall: what it is for. What a single checkpoint drops is
- * live at once all the same, together with all that is kept: two, at least, are
- * not.
+ * recompute.activations-fall: this is what recompute is for. Asked for two
+ * checkpoints or more: the activations of a single one are live all at once in
+ * the end, together with all that is kept.
  */
 static bool activations_fall_applies(const struct expect *e)
 {

@@ -36,7 +36,7 @@ static bool scale_applies(const struct expect *e)
            (e->c->ranks > 1 || (divide != 0.0f && divide != 1.0f));
 }
 
-/* Whether all of the part is as if it had been scaled by `scale`. */
+/* Whether the whole part is what it would be if `scale` had scaled it. */
 static bool is_scaled_by(struct replay_reduction x, const float *got,
                          uint64_t n, float scale)
 {
@@ -107,7 +107,7 @@ static bool scale_of_part(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* Takes the scale from one part. */
+/* Removes the scale from one part. */
 static bool unscale(const struct expect *e, struct record *r, uint32_t k,
                     struct record_tensor *t)
 {
@@ -160,7 +160,7 @@ static bool syncs_last(const struct expect *e)
            compare_synced_early(e) == 0;
 }
 
-/* Some unit's reduced gradients meet there. */
+/* Whether some unit adds up its reduced gradients on the host. */
 static bool adds_up_on_host(const struct expect *e)
 {
     for (uint32_t u = 0; u < e->units->n_units; u++) {

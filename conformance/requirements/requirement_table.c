@@ -45,7 +45,7 @@ enum {
 static struct requirement rows[MAX_REQUIREMENTS];
 static const struct requirement *table[MAX_REQUIREMENTS + 1];
 
-/* Puts q among the n that are there. */
+/* Inserts q into the n sorted requirements. */
 static void insert(const struct requirement *q, uint32_t n)
 {
     uint32_t i = n;
@@ -56,7 +56,8 @@ static void insert(const struct requirement *q, uint32_t n)
     table[i] = q;
 }
 
-/* Gives q what its family shares, where it says nothing of that itself. */
+/* Fills in the fields of q that its row leaves out with those that its family
+ * shares. */
 static void complete(struct requirement *q, const struct requirement *shared)
 {
     q->since = q->since ? q->since : shared->since;
@@ -80,7 +81,7 @@ static void put_together(void)
 
         for (const struct requirement *q = families[i] + shares; q->id; q++) {
             if (n == MAX_REQUIREMENTS) {
-                abort(); /* whoever adds one more sees it at once */
+                abort(); /* adding one more must not go unnoticed */
             }
             rows[n] = *q;
             complete(&rows[n], shared);

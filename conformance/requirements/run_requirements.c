@@ -80,7 +80,7 @@ static bool ranks_present_spoil(const struct expect *e,
 }
 
 /*
- * run.completes: what the engine was asked to do it can do, without an error.
+ * run.completes: the engine does what it was asked to do, without an error.
  */
 static bool completes_of_rank(const struct expect *e,
                               const struct record_rank *rank, uint32_t k,
@@ -128,7 +128,7 @@ static bool completes_spoil(const struct expect *e, struct record_rank *rank)
 
 /*
  * run.shows-every-step: a record that breaks off cannot be judged by what it
- * lacks, nor one that says one thing here and another there.
+ * lacks, nor can one that contradicts itself.
  */
 static bool shows_every_step_of_rank(const struct expect *e,
                                      const struct record_rank *rank, uint32_t k,
@@ -147,8 +147,8 @@ static bool shows_every_step_of_rank(const struct expect *e,
     return true;
 }
 
-/* As many collectives as the rank entered, of which the last one is the one
- * that it was last seen in. A communicator that an engine has brought enters
+/* The record has as many collectives as the rank entered, and its last one is
+ * the one in which the rank was last seen. An engine's own communicator enters
  * none of the world's. */
 static bool shows_collectives(const struct record_rank *rank, struct finding at,
                               struct finding *f)
@@ -181,8 +181,8 @@ static bool shows_collectives(const struct record_rank *rank, struct finding at,
                         "last one recorded");
 }
 
-/* When the collectives of the last step were given out, where that was
- * followed: each of them, and within the step. */
+/* If it was followed when the collectives of the last step were issued: each of
+ * them was, and within the step. */
 static bool shows_flights(const struct expect *e,
                           const struct record_rank *rank, struct finding at,
                           struct finding *f)
@@ -275,8 +275,8 @@ static bool tells_all_collectives(const struct expect *e,
     return shows_collectives(rank, finding_at("run", -1, -1, k), f);
 }
 
-/* What an adapter counts is its own affair; over MPI a process knows of no
- * other one's end. */
+/* Adapters count in their own way; and over MPI a process does not learn how
+ * another one ended. */
 static bool shows_every_step_holds(const struct expect *e,
                                    const struct record *r, struct finding *f)
 {
@@ -321,8 +321,9 @@ static bool leaves_nothing_of_rank(const struct expect *e,
 }
 
 /*
- * run.process-kept: an engine is a guest in a process that computes, too. One
- * that flushes to zero, or rounds otherwise, does so for everybody.
+ * run.process-kept: an engine is a guest in a process that also computes. If it
+ * lets the processor flush to zero, or round in another way, that changes all
+ * computations of the process.
  */
 static bool process_kept_of_rank(const struct expect *e,
                                  const struct record_rank *rank, uint32_t k,
@@ -347,10 +348,10 @@ static bool process_kept_spoil(const struct expect *e, struct record_rank *rank)
 }
 
 /*
- * run.no-forbidden-call: where the kernel refuses what no engine needs, who
- * asks for it was looking for a way around the suite. What is noted was
- * refused; a process outside has noted it. Where nothing is refused nothing is
- * known of it.
+ * run.no-forbidden-call: an engine that makes a system call which no engine
+ * needs, and which the kernel refuses, was looking for a way around the suite.
+ * A process outside notes each refused call. Where the kernel refuses nothing,
+ * nothing is known.
  */
 static bool is_isolated(const struct record *r)
 {

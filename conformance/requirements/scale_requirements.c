@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * scale_requirements.c - loss scaling, in scripts that scale their loss: the
- * scale is undone once, a gradient that is not finite is found by all ranks
- * and changes nothing, and the run goes on as if that step had not been. Which
- * steps must be skipped the unsharded run says, which plays the same script.
- * That all ranks find what one has found is asked of any arithmetic.
+ * scale is undone once, a gradient that is not finite is found by all ranks and
+ * changes nothing, and the run goes on as if that step had not been. The
+ * unsharded run, which plays the same script, says which steps must be skipped.
+ * Whatever the arithmetic, all ranks must find what one of them has found.
  */
 #include "requirements/families.h"
 
@@ -22,7 +22,7 @@ static uint32_t verb_of(const struct expect *e, uint32_t i)
     return i < e->n_events ? e->event[i].action->verb : SCRIPT_N_VERBS;
 }
 
-/* What a rank says of found_inf in action i, or NULL. */
+/* The rank's answer about found_inf in action i, or NULL. */
 static struct record_answer *found_of(const struct record_rank *rank,
                                       uint32_t i)
 {
@@ -48,7 +48,7 @@ static bool scales(const struct expect *e)
     return case_is_script(e->c) && e->script.scale.said;
 }
 
-/* Whether looks stand before and behind it. */
+/* Whether there is a look right before and right behind action i. */
 static bool is_shown(const struct expect *e, uint32_t i)
 {
     return i > 0 && verb_of(e, i - 1) == SCRIPT_LOOK &&
@@ -76,7 +76,7 @@ static void pass_action(const struct expect *e, uint32_t i, struct scale *s)
         s->undone = true;
         break;
     case SCRIPT_PASS:
-        s->undone = false; /* what it adds is scaled */
+        s->undone = false; /* the gradients that it adds are scaled */
         break;
     case SCRIPT_EVAL:
         s->undone = s->undone && a->ending == SCRIPT_WHOLE;
@@ -97,7 +97,7 @@ static void pass_action(const struct expect *e, uint32_t i, struct scale *s)
     }
 }
 
-/* What the gradients of action i must be multiplied by. */
+/* The factor by which the gradients of action i must be multiplied. */
 static float inverse_at(const struct expect *e, uint32_t i)
 {
     const struct script_scale *said = &e->script.scale;
@@ -116,9 +116,9 @@ static float inverse_at(const struct expect *e, uint32_t i)
 /* ---- found_inf ----------------------------------------------------------- */
 
 /*
- * Whether every rank has to be told so. Where an arithmetic of its own may
- * overflow in another step than the suite's, in 16 bits, ranks agree all the
- * same: what one of them has found the others are told.
+ * Whether every rank must be told that action i is skipped. In 16 bits an
+ * engine with its own arithmetic may overflow in another step than the suite's.
+ * Its ranks must still agree: if one has found it, the others are told.
  */
 static bool is_found(const struct expect *e, const struct record *r, uint32_t i)
 {
@@ -133,7 +133,8 @@ static bool is_found(const struct expect *e, const struct record *r, uint32_t i)
     return found;
 }
 
-/* Of all steps that are to be skipped, where `kind` is 1, or of all others. */
+/* Judges all steps that are to be skipped, if the row's `kind` is 1, or all
+ * others. */
 static bool found_holds(const struct requirement *q, const struct expect *e,
                         const struct record *r, struct finding *f)
 {
@@ -176,7 +177,7 @@ static bool found_spoil(const struct requirement *q, const struct expect *e,
             (skipped ? is_found(e, r, i) : is_skipped(e, i)) == skipped) {
             got->status = got->status == 0;
             if (!skipped || is_found(e, r, i)) {
-                return true; /* who knows better is still there */
+                return true; /* what contradicts it is still there */
             }
             got->status = got->status == 0;
         }
@@ -189,7 +190,8 @@ static const struct requirement_check check_found = {.holds = found_holds,
 
 /* ---- scale.unscaled-once ------------------------------------------------- */
 
-/* Nothing else becomes of the gradients of such an action. */
+/* Whether action i, with looks around it, does nothing to gradients but unscale
+ * them. */
 static bool only_unscales(const struct expect *e, uint32_t i)
 {
     return is_shown(e, i) &&
@@ -198,7 +200,7 @@ static bool only_unscales(const struct expect *e, uint32_t i)
              isinf(e->event[i].action->max_norm)));
 }
 
-/* The part is that of the look behind the action. */
+/* `part` is a part of the look behind the action. */
 static bool unscaled_of_part(const struct expect *e, const struct record *r,
                              const struct compare_part *part, struct finding *f)
 {
@@ -222,7 +224,7 @@ static bool unscaled_of_part(const struct expect *e, const struct record *r,
 
         if (!compare_same_or_nan(after[k], want)) {
             compare_element(e, part, RECORD_REDUCED, k, after[k], want, f);
-            f->step = i; /* what is wrong is the action, not the look */
+            f->step = i; /* the fault is in the action, not in the look */
             return false;
         }
     }
@@ -241,7 +243,7 @@ static bool unscaled_once_holds(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* Of the first such action behind which there are gradients. */
+/* Spoils the first such action behind which there are gradients. */
 static bool unscaled_once_spoil(const struct expect *e, struct record *r)
 {
     for (uint32_t i = 0; i < e->n_events; i++) {
@@ -316,7 +318,7 @@ static bool was_alike(const struct expect *e, const struct record *r,
            compare_all_as_baseline(e, r, &earlier, f);
 }
 
-/* From there one step makes the same. */
+/* From equal values one step must make equal values. */
 static bool next_of_part(const struct expect *e, const struct record *r,
                          const struct compare_part *part, struct finding *f)
 {
@@ -403,7 +405,7 @@ const struct requirement scale_requirements[] = {
      .profile = PROFILE_BITS,
      .holds = skip_holds,
      .spoil = skip_spoil},
-    /* A count of steps that went on shows in the numbers of AdamW. */
+    /* If the skipped step was counted, the numbers of AdamW show it. */
     {.id = "scale.next-step",
      .text = "The step after one that was skipped is the one that it would "
              "have been: weights and states are the unsharded run's, bit for "

@@ -85,8 +85,8 @@ uint32_t script_action_call(const char *name)
     return call;
 }
 
-/* Whether the values that the state has are all of the parts that rank k owns.
- * False, too, where there is no memory: then the call is refused. */
+/* Whether the script has given values for all parts that rank k owns. False,
+ * too, where there is no memory: then the call is refused. */
 static bool has_values(const struct expect *e, const struct script_state *s,
                        uint32_t k)
 {

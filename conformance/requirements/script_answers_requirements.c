@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_answers_requirements.c - what is answered to the calls of a script
- * that must be refused.
+ * script_answers_requirements.c - the answers to calls of a script that must be
+ * refused.
  */
 #include "requirements/families.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    LET_OFF = UINT32_MAX >> 1 /* in the place of a number of calls */
+    LET_OFF = UINT32_MAX >> 1 /* instead of a number: need not be refused */
 };
 
 static const char behind_reshards[] = "param-after-reshard-all";
@@ -20,12 +20,12 @@ static const char behind_reshards[] = "param-after-reshard-all";
 struct asked {
     const struct expect *e;
     uint32_t times[SCRIPT_N_CALLS];
-    uint32_t reshards; /* after which parameters are asked for */
+    uint32_t reshards; /* each is followed by asking for a parameter */
     bool lacks;        /* a checkpoint may lack states, or have other dtypes */
 };
 
-/* What is damaged may be refused as INVALID for that, too, and before anybody
- * has looked at its bits. */
+/* Whether a checkpoint may lack states, or have other dtypes. Then a damaged
+ * one may be refused as INVALID for that, before its bits are looked at. */
 static bool may_lack(const struct script_action *a)
 {
     return a->verb == SCRIPT_FREEZE || a->verb == SCRIPT_THAW ||
@@ -72,7 +72,8 @@ bool script_action_refuses(const struct expect *e)
     return n + asked.reshards > 0;
 }
 
-/* SCRIPT_N_CALLS: what no wrong call is, but must be refused as most are. */
+/* Whether `status` is the refusal that is due. SCRIPT_N_CALLS stands for a call
+ * that is no wrong call of the script, but must be refused as most are. */
 static bool refuses(const struct asked *asked, uint32_t call, uint32_t nth,
                     uint32_t k, int32_t status)
 {
@@ -97,7 +98,8 @@ static bool refuses(const struct asked *asked, uint32_t call, uint32_t nth,
     }
 }
 
-/* Answers to a call, SCRIPT_N_CALLS being what is asked by itself. */
+/* Judges the answers to a call; SCRIPT_N_CALLS stands for calls that the driver
+ * makes by itself. */
 static bool answers_to(const struct asked *asked,
                        const struct record_rank *rank, uint32_t call,
                        struct finding at, struct finding *f)
@@ -136,7 +138,8 @@ static bool answers_of_rank(const struct asked *asked,
     return answers_to(asked, rank, SCRIPT_N_CALLS, at, f);
 }
 
-/* An engine that claims what a call offers may take it. */
+/* Whether the engine may accept the call, as it claims the capability that the
+ * call uses. */
 static bool may_take(const struct record *r, uint32_t call)
 {
     const char *claim = script_calls[call].allowed_by;
@@ -169,7 +172,7 @@ static bool answers_hold(const struct expect *e, const struct record *r,
     return true;
 }
 
-/* Others are other requirements'. */
+/* Other answers belong to other requirements. */
 static bool is_looked_at(const struct record *r, const char *name)
 {
     const uint32_t call = script_action_call(name);

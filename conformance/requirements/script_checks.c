@@ -6,7 +6,7 @@
 
 /* ---- Calls that must be refused ------------------------------------------ */
 
-/* Whether a script makes this call. */
+/* Whether the case's script makes this call, at rest or in a pass. */
 static bool asks(const struct expect *e, uint32_t call)
 {
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
@@ -81,7 +81,8 @@ bool script_look_shows(const struct expect *e, const struct compare_part *part,
     return is_about(part->q, e, part->step, part->parameter, stage);
 }
 
-/* Only what is somebody's: a parameter of a unit, under its own name. */
+/* Looks are judged only for parameters that are in a unit and stored under this
+ * name. */
 static bool looks_apply(const struct requirement *q, const struct expect *e)
 {
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {
@@ -119,7 +120,7 @@ static bool looks_hold(const struct requirement *q, const struct expect *e,
     return true;
 }
 
-/* A NaN, too, becomes another number. */
+/* Changes a value that a look shows; a NaN, too, becomes another number. */
 static bool looks_spoil(const struct requirement *q, const struct expect *e,
                         struct record *r)
 {

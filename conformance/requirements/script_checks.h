@@ -9,21 +9,23 @@
 #include "judge/compare/compare_checks.h"
 #include "requirements/script_action.h"
 
-/* check_answers and check_answers_named of scripts that make all of the calls
- * whose `answers` the row wants, at rest or in a pass: of one alone
- * script.answers tells. */
+/* check_answers and check_answers_named for scripts that make all calls in the
+ * row's `answers`, at rest or in a pass. (script.answers judges scripts that
+ * make only some of them.) */
 extern const struct requirement_check check_asked;
 extern const struct requirement_check check_asked_named;
 
-/* `look` holds of every look of a script, where one shows what it is about. */
+/* The row's `look` must hold for every look of a script; applies if some look
+ * shows a value that the row is about. */
 extern const struct requirement_check check_looks;
 
-/* Whether the part is what the row's `look` is about, at that stage. */
+/* Whether the row's `look` is about this part at that stage. */
 bool script_look_shows(const struct expect *e, const struct compare_part *part,
                        uint32_t stage);
 
-/* What the rank has live of a kind behind each action that `is` one of these is
- * what the oracle says. And the least damage to that. */
+/* Whether the rank has, behind each action for which `is` is true, as many live
+ * bytes of a kind as the oracle says. The second is the spoil: one byte more
+ * behind the first such action. */
 bool script_rests(const struct expect *e, const struct record_rank *rank,
                   uint32_t k, uint32_t kind,
                   bool (*is)(const struct script_action *a), struct finding *f);
@@ -31,8 +33,8 @@ bool script_spoil_rest(const struct expect *e, struct record_rank *rank,
                        uint32_t kind,
                        bool (*is)(const struct script_action *a));
 
-/* The first collective of the last rank in an action, of which `is` is true;
- * `of` is handed on. NULL: there is none. */
+/* For spoils: the last rank's first collective in an action for which `is` is
+ * true; `of` is handed on to `is`. NULL: there is none. */
 struct record_collective *script_find_collective(
     const struct expect *e, struct record *r,
     bool (*is)(const struct expect *e, uint32_t i,

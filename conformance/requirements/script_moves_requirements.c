@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * script_moves_requirements.c - what each action of a script communicates, and
- * what it leaves live: what the oracle says, action by action.
+ * what it leaves live, is what the oracle says, action by action.
  */
 #include "requirements/families.h"
 #include "requirements/script_checks.h"
@@ -18,7 +18,7 @@ static bool is_script(const struct expect *e)
 
 /* ---- script.collectives ------------------------------------------------- */
 
-/* How often it is among them. */
+/* How often s has a collective like c. */
 static uint32_t times(const struct expect *e, const struct record_sequence *s,
                       const struct record_collective *c)
 {
@@ -30,8 +30,8 @@ static uint32_t times(const struct expect *e, const struct record_sequence *s,
     return n;
 }
 
-/* In any order all of `least`, and beyond it nothing but what `more` has, at
- * most as often. */
+/* Whether `got` has, in any order, all collectives of `least`, and beyond them
+ * only those of `more`, each at most as often as there. */
 static bool same_in_any_order(const struct expect *e,
                               const struct record_sequence *least,
                               const struct record_sequence *more,
@@ -52,15 +52,15 @@ static bool same_in_any_order(const struct expect *e,
     return true;
 }
 
-/* Engines from elsewhere do so unasked. */
+/* Whether the engine may run ahead; engines with an adapter do so unasked. */
 static bool runs_ahead(const struct expect *e)
 {
     return e->profile == EXPECT_OWN || e->c->prefetch_forward != 0 ||
            e->c->prefetch_backward != 0 || e->c->reduces_in_flight != 0;
 }
 
-/* Running ahead changes the order, and what a cancelled pass may have gathered
- * for units that were not waited for comes on top. */
+/* Running ahead changes the order; and a cancelled pass may have gathered units
+ * in addition that were not waited for. */
 static bool same_collectives(const struct expect *e,
                              const struct expect_event *v,
                              const struct record_sequence *got)
@@ -76,7 +76,8 @@ static bool same_collectives(const struct expect *e,
     return same;
 }
 
-/* In any order: the first that is there too often, or too seldom. */
+/* Reports, whatever the order, the first collective that is there too often or
+ * too seldom. */
 static bool other_times(const struct expect *e, const struct expect_event *v,
                         const struct record_sequence *got, struct finding at,
                         struct finding *f)
@@ -102,7 +103,7 @@ static bool other_times(const struct expect *e, const struct expect_event *v,
     return script_action_tell(e, (uint32_t)at.step, f);
 }
 
-/* What words of both leave out. */
+/* What distinguishes two collectives whose texts are the same. */
 static const char *other_in(const struct record_collective *got,
                             const struct record_collective *wanted)
 {
@@ -145,15 +146,15 @@ static bool other_collectives(const struct expect *e,
     return script_action_tell(e, (uint32_t)at.step, f);
 }
 
-/* What is sent to rank 0 alone, or by it, is so as an engine likes:
- * summon.sent-once, send.once. */
+/* Whether values are sent to rank 0 alone, or by it: the engine is free in how
+ * (summon.sent-once, send.once judge that). */
 static bool sends_alone(const struct script_action *a)
 {
     return (a->verb == SCRIPT_SUMMON_SOME && a->on_rank0) ||
            a->verb == SCRIPT_SEND;
 }
 
-/* What is saved and loaded communicates as an engine likes. */
+/* In saves and loads the engine is free in how it communicates. */
 static bool collectives_in_action(const struct expect *e,
                                   const struct record_sequence *got,
                                   struct finding at, struct finding *f)
@@ -200,8 +201,9 @@ static bool is_strict(const struct expect *e)
     return is_script(e) && !runs_ahead(e);
 }
 
-/* What is staged is the engine's own while a save is under way, and what is
- * live for a pass that computes is not the engine's. */
+/* Whether live bytes of this kind are not judged: activations are not the
+ * engine's, and while a save is under way staging is the engine's own
+ * choice. */
 static bool may_differ(uint32_t kind, bool saving)
 {
     return kind == FSDP_ACTIVATION || (kind == FSDP_STAGING && saving);
@@ -247,8 +249,8 @@ static bool rest_spoil(const struct expect *e, struct record_rank *rank)
     return true;
 }
 
-/* What saves and loads needs room of its own, and so do what moves states, and
- * values that rank 0 sends, or is sent. */
+/* Saves and loads need additional memory, and so do actions that move states,
+ * and those in which rank 0 sends values or is sent them. */
 static bool is_measured(const struct expect *e)
 {
     for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {

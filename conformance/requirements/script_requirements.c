@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * script_requirements.c - what a case that plays a script of its own must
- * compute: losses, norms and what is looked at are those of the unsharded run,
- * which plays the same script. A step of such a record is an action.
+ * script_requirements.c - what a case that plays a script must compute: losses,
+ * norms and the values that looks show are those of the unsharded run, which
+ * plays the same script. Each step of such a record is an action.
  */
 #include "requirements/families.h"
 #include "requirements/script_checks.h"
@@ -27,7 +27,7 @@ static bool losses_hold(const struct expect *e, const struct record *r,
            f->step < 0 || script_action_tell(e, (uint32_t)f->step, f);
 }
 
-/* Whether 64 more in one of them would show in the fold of all. */
+/* Whether 64 more in one rank's loss would show in the fold of all losses. */
 static bool folds_plainly(const struct record *r, uint32_t i)
 {
     for (uint32_t k = 0; k < r->n_ranks; k++) {
@@ -41,7 +41,8 @@ static bool folds_plainly(const struct record *r, uint32_t i)
     return true;
 }
 
-/* Of a script that ends in infinities an earlier one. */
+/* Spoils the last loss that can be spoiled: if a script ends in infinities, an
+ * earlier one. */
 static bool losses_spoil(const struct expect *e, struct record *r)
 {
     for (uint32_t i = e->n_events; i-- > 0;) {
@@ -55,7 +56,8 @@ static bool losses_spoil(const struct expect *e, struct record *r)
     return false;
 }
 
-/* A life that begins without values, and has a pass. */
+/* Whether the script has a life that begins without values, and a pass in
+ * it. */
 static bool trains_deferred(const struct expect *e)
 {
     for (uint32_t i = 0; is_script(e) && i < e->n_events; i++) {
@@ -216,7 +218,7 @@ static bool clips(const struct expect *e)
     return script_does(e, SCRIPT_CLIP);
 }
 
-/* What a rank says of the norm in action i, or NULL. */
+/* The rank's answer about the norm in action i, or NULL. */
 static struct record_answer *norm_of(const struct record_rank *rank, uint32_t i)
 {
     char name[CASE_NORM_BYTES];
@@ -225,7 +227,7 @@ static struct record_answer *norm_of(const struct record_rank *rank, uint32_t i)
     return compare_find_answer(rank, name);
 }
 
-/* A norm is noted as its bits. */
+/* The norm, which is noted as its bits. */
 static float bits_of(const struct record_answer *norm)
 {
     return fsdp_f32_from_bits((uint32_t)norm->status);

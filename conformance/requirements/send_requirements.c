@@ -2,7 +2,7 @@
 /*
  * send_requirements.c - a state dict that rank 0 has in its memory: it is sent
  * once, read and not written, and not at all where ranks do not agree on it.
- * What every rank has of it then is assign_requirements.c's to ask.
+ * assign_requirements.c judges the values that every rank has afterwards.
  */
 #include "requirements/families.h"
 #include "requirements/script_checks.h"
@@ -113,8 +113,8 @@ const struct requirement send_requirements[] = {
      .check = &check_asked,
      .answers = {{"send-in-pass", FSDP_ERR_INVALID},
                  {"send-while-open", FSDP_ERR_INVALID}}},
-    /* Whoever waits for what rank 0 lacks, or takes what is not there, is on
-     * another rank: all must be told. */
+    /* The ranks that would wait for the values that rank 0 lacks are other
+     * ones: all must be told. */
     {.id = "error.send-lacking",
      .text = "When rank 0 lacks values of a parameter, or has none at all, and "
              "the call is not lenient, every rank answers INVALID, and the "
@@ -129,7 +129,7 @@ const struct requirement send_requirements[] = {
      .check = &check_asked_named,
      .answers = {{"send-values-of-last", FSDP_ERR_MISMATCH},
                  {"send-leniency", FSDP_ERR_MISMATCH}}},
-    /* A state dict that a load has eaten is gone for the next one. */
+    /* A state dict that a load has overwritten cannot be loaded again. */
     {.id = "send.input-stays",
      .text = "The memory that rank 0's values are read from is as it was when "
              "they have been sent.",

@@ -14,7 +14,7 @@ static bool looks_at(const struct expect *e, uint32_t i)
     return script_at(e, i)->verb == SCRIPT_LOOK;
 }
 
-/* A pass that steps what it reduces. */
+/* Whether action i is a pass that steps each unit as it reduces it. */
 static bool steps_early(const struct expect *e, uint32_t i)
 {
     return e->event[i].steps && script_at(e, i)->verb == SCRIPT_PASS;
@@ -39,8 +39,8 @@ static bool is_behind(const struct requirement *q, const struct expect *e,
     return false;
 }
 
-/* The look behind such a pass that comes before a step that look i comes
- * behind; i: there is none. */
+/* The look that follows such a pass and precedes the step before look i; i:
+ * there is none. */
 static uint32_t look_before(const struct expect *e, uint32_t i)
 {
     uint32_t look = i;
@@ -95,7 +95,7 @@ static bool peak_applies(const struct expect *e)
     return false;
 }
 
-/* With reductions in flight as many units more, at the most. */
+/* With reductions in flight at most as many units more. */
 static uint64_t most_of_gradients(const struct expect *e)
 {
     uint64_t largest = 0;
@@ -134,7 +134,8 @@ static bool is_options(const struct expect *e)
     return e->c->scenario == CASE_OPTIONS;
 }
 
-/* What is saved behind such a pass is compared with what was saved. */
+/* Whether the script has a save behind such a pass that must be the same as an
+ * earlier one. */
 static bool saves_the_same(const struct expect *e)
 {
     bool steps = false;
@@ -164,7 +165,7 @@ const struct requirement step_in_backward_requirements[] = {
      .profile = PROFILE_BITS,
      .check = &check_looks,
      .look = {is_behind}},
-    /* How many steps the run has made is in no other place. */
+    /* Nothing else shows how many steps the engine has counted. */
     {.id = "step-in-backward.same-files",
      .text = "States that are saved behind passes that were given their steps "
              "are the same files as those of steps behind passes.",
@@ -173,7 +174,7 @@ const struct requirement step_in_backward_requirements[] = {
      .applies = saves_the_same,
      .check = &check_answers,
      .answers = {{"saved-again", FSDP_OK}}},
-    /* A gradient that is left there is used again. */
+    /* A gradient that is left there would be used again. */
     {.id = "step-in-backward.once",
      .text = "A step behind a pass that was given its step finds no gradient, "
              "and moves nothing.",
@@ -203,7 +204,8 @@ const struct requirement step_in_backward_requirements[] = {
                  {"backward-step-scaled", FSDP_ERR_INVALID},
                  {"backward-step-then-step", FSDP_ERR_INVALID},
                  {"backward-step-then-clip", FSDP_ERR_INVALID}}},
-    /* Its second window would see the weights that the first has left. */
+    /* The second window would see weights that were stepped behind the
+     * first. */
     {.id = "error.step-in-backward-windows",
      .text = "Where a unit has two backward windows in a pass, a step in "
              "backward is refused as INVALID, and the message has the unit's "

@@ -11,8 +11,7 @@
 #include <fsdp/arith/bits.h>
 
 /*
- * step.weights-untouched: between two steps nobody but the optimizer writes
- * weights.
+ * step.weights-untouched: between two steps only the optimizer writes weights.
  */
 static bool weights_untouched_of_part(const struct expect *e,
                                       const struct record *r,
@@ -34,7 +33,7 @@ static bool differs(float a, float b)
     return fsdp_f32_bits(a) != fsdp_f32_bits(b);
 }
 
-/* The weight that element i of the first step must become: states are +0. */
+/* The weight that the first step must make of this one: states are +0. */
 static float next_weight(const struct replay_optimizer *o, float weight,
                          float gradient)
 {
@@ -73,8 +72,8 @@ static bool every_element_changes_of_part(const struct expect *e,
     return true;
 }
 
-/* Whether an element of t, what a rank held after the step, had to change and
- * has: which one, and what it was before. */
+/* Whether t, which a rank held after the step, has an element that had to
+ * change and has: which one, and what it was before. */
 static bool has_changed(const struct expect *e, const struct record *r,
                         uint32_t k, const struct record_tensor *t,
                         uint64_t *out_i, float *out_before)

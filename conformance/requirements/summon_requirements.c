@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * summon_requirements.c - what is unsharded to be read, of one unit, or on rank
- * 0 alone: it is what training has made, nobody else has it, and no more is
- * moved, or held, than that takes.
+ * summon_requirements.c - parameters that are unsharded to be read, of one
+ * unit, or on rank 0 alone: they have the trained values, no other rank gets
+ * them, and no more is moved or held than that takes.
  */
 #include "requirements/families.h"
 #include "requirements/script_checks.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* The action, if it is one; or NULL. */
+/* Action i if it is such an action, or NULL. */
 static const struct script_action *summon_at(const struct expect *e, uint32_t i)
 {
     const struct script_action *a = e->event[i].action;
@@ -81,7 +81,7 @@ static bool values_spoil(const struct expect *e, struct record *r)
 
 static const char not_summoned[] = "param-not-summoned";
 
-/* Something is not shown on rank k. */
+/* Whether the action shows less than everything on rank k. */
 static bool hides(const struct expect *e, const struct script_action *a,
                   uint32_t k)
 {
@@ -164,7 +164,8 @@ static bool gathers_one(const struct expect *e,
     return script_action_tell(e, (uint32_t)at.step, f);
 }
 
-/* What was communicated in an action of the last rank, one of these. */
+/* For spoils: the collectives of the last rank in an action for which `is` is
+ * true. */
 static struct record_sequence *sent_in(const struct expect *e, struct record *r,
                                        bool (*is)(const struct expect *e,
                                                   const struct script_action *))
@@ -204,7 +205,8 @@ static bool sends(const struct expect *e)
     return any(e, is_sent);
 }
 
-/* All but what rank 0 owns: of both layouts the first chunk of a unit. */
+/* How many elements of a unit other ranks than 0 own: all but the first chunk,
+ * in both layouts. */
 static uint64_t others_own(const struct expect *e, uint32_t u)
 {
     const struct expect_unit *x = &e->unit[u];
@@ -220,7 +222,8 @@ static bool is_right(const struct script_action *a,
            (c->unit == FSDP_NO_UNIT || wants(a, c->unit));
 }
 
-/* With or without padding. Other replicas have nothing to do with it. */
+/* Values are sent once, with or without padding. Other replicas take no
+ * part. */
 static bool sent_once(const struct expect *e, const struct record_sequence *got,
                       struct finding at, struct finding *f)
 {
@@ -266,8 +269,8 @@ static bool sent_spoil(const struct expect *e, struct record *r)
 
 /* ---- summon.peak --------------------------------------------------------- */
 
-/* May unshard or stage something of its own: a unit, which may be more than a
- * tensor, where values are given or sent. */
+/* Whether an action may unshard or stage something by itself. Where values are
+ * given or sent that is a unit, which may be more than a tensor. */
 static bool stages(uint32_t verb)
 {
     return verb == SCRIPT_PASS || verb == SCRIPT_EVAL ||
@@ -276,7 +279,7 @@ static bool stages(uint32_t verb)
            verb == SCRIPT_LOAD || verb == SCRIPT_ASSIGN || verb == SCRIPT_SEND;
 }
 
-/* All that is unsharded or staged is so for rank 0. */
+/* Whether the script unshards or stages nothing but for rank 0. */
 static bool only_sends(const struct expect *e)
 {
     for (uint32_t i = 0; case_is_script(e->c) && i < e->n_events; i++) {

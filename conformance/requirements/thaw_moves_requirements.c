@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * thaw_moves_requirements.c - parameters that are frozen and thawed while a
- * model trains: what of them rests, what is reduced, and when that is refused.
+ * model trains: which of their states rest, what is reduced, and when a change
+ * is refused.
  */
 #include "requirements/families.h"
 #include "requirements/script_checks.h"
@@ -87,7 +88,7 @@ static bool reduces_spoil(const struct expect *e, struct record *r)
     return c != NULL;
 }
 
-/* Late ones come with a step, not with the thaw. */
+/* Late states are made by a step, not by the thaw. */
 static bool has_states(const struct expect *e)
 {
     return changes(e) && e->c->optimizer != FSDP_OPTIMIZER_SGD &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * thaw_requirements.c - parameters that are frozen and thawed while a model
- * trains: what of them is stepped, kept and saved, from one look of a script to
- * the next.
+ * trains: which ones are stepped, and what is kept and saved, from one look of
+ * a script to the next.
  */
 #include "requirements/families.h"
 #include "requirements/script_checks.h"
@@ -217,7 +217,8 @@ const struct requirement thaw_requirements[] = {
      .general = true,
      .profile = PROFILE_BITS,
      .look = {is_other}},
-    /* Of another set, too: states that nobody needs are left where they are. */
+    /* Also when other parameters train now: states that are not needed are not
+     * loaded. */
     {.id = "thaw.loaded",
      .text = "What is loaded into a life that trains other parameters has the "
              "weights and states that were saved, and goes on with the steps "

@@ -29,7 +29,7 @@ static bool saves_ties(const struct expect *e)
            e->c->scenario <= CASE_RESUME_LOCAL && has_ties(e);
 }
 
-/* A forward asks for a tied name. */
+/* Whether a forward asks for a parameter by a tied name. */
 static bool sees_ties(const struct expect *e)
 {
     bool any = false;
@@ -40,7 +40,7 @@ static bool sees_ties(const struct expect *e)
     return any && compare_case_staged(e);
 }
 
-/* Some tie has gradients. */
+/* Whether some tied parameter has gradients. */
 static bool sums_ties(const struct expect *e)
 {
     bool any = false;
@@ -52,8 +52,8 @@ static bool sums_ties(const struct expect *e)
 }
 
 /*
- * tied.gradient-sum: of the parts of tied parameters alone. In three ways this
- * goes wrong: a use is lost, is counted twice, or takes the place of another.
+ * tied.gradient-sum: asked only of parts of tied parameters. It can go wrong in
+ * three ways: a use is lost, is counted twice, or takes the place of another.
  */
 static bool gradient_sum_of_part(const struct expect *e, const struct record *r,
                                  const struct compare_part *part,
@@ -74,7 +74,8 @@ static bool gradient_sum_spoil(const struct expect *e, struct record *r)
 
 /* ---- tied.counted-once -------------------------------------------------- */
 
-/* What a model asks for under either name; all else is of what is stored. */
+/* Whether values of this stage are recorded under either name; other stages
+ * have only the stored parameter. */
 static bool is_of_a_name(uint32_t stage)
 {
     return stage == RECORD_UNSHARDED || stage == RECORD_LOCAL_GRADIENT ||
@@ -117,7 +118,7 @@ static bool counted_once_holds(const struct expect *e, const struct record *r,
            compare_collectives(e, r, travels_once, f);
 }
 
-/* The first piece goes by a tied name. */
+/* Gives the first piece a tied name. */
 static bool counted_once_spoil(const struct expect *e, struct record *r)
 {
     struct record_tensor *t = compare_tensor_to_spoil(r, RECORD_INITIAL, 0);
