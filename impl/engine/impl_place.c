@@ -50,7 +50,7 @@ uint64_t impl_place_load(const struct impl_life *life, uint32_t n)
 {
     uint64_t most = 0;
 
-    /* What lives most at once, lives so when one of them begins. */
+    /* The load is highest at a moment at which some value begins. */
     for (uint32_t i = 0; i < n; i++) {
         uint64_t now = 0;
         for (uint32_t j = 0; j < n; j++) {
