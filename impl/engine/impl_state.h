@@ -117,8 +117,7 @@ struct impl_unit {
     void *landed;        /* [grad_chunk], on the host: the copy of a result that
                           * is still to be added or cast */
     struct impl_life *arrived_life, *packed_life; /* or NULL */
-    uint64_t own_grad;                            /* their places in the
-                                                   * blocks */
+    uint64_t own_grad;                            /* places in blocks */
     uint64_t own_grad_shard; /* in the device's block, or in the host's */
     uint64_t own_full;
 

@@ -43,8 +43,9 @@ enum {
     N_HALF = 70001
 };
 
-/* Runs an operator whose output is `bytes` long on the plain device, and at
- * each level; bits, so that NaN counts. In place if its output is in[0]. */
+/* Runs an operator whose output is `bytes` long on the plain device and at each
+ * level, and compares bits, so that NaN counts. In place if its output is
+ * in[0]. */
 static void try_half(struct fsdp_op op, uint64_t bytes)
 {
     static uint32_t memory[2][N_HALF];
