@@ -21,15 +21,16 @@ enum fsdp_optimizer {
 };
 
 /*
- * What of a unit rests on env->host, and not on the device: bits, added up. All
- * numbers are the same as without offload.
+ * Which values of a unit rest on env->host instead of the device: bits, added
+ * up. All numbers are the same as without offload.
  *
  * A step is made where states are. A shard that rests elsewhere is copied
  * there, whole, and back. A window copies a shard that rests on the host to the
  * device, once: into staging if it is cast, else to where it is needed, which
  * is an unsharded copy if S is 1. A reduction ends on the device, in the dtype
- * of the wire, and is copied to the host, once, where it is added to what is
- * there (partial sums stay on the device). Buffers are never offloaded.
+ * of the wire. Its result is copied to the host, once, and added there to the
+ * gradient shard (partial sums stay on the device). Buffers are never
+ * offloaded.
  */
 enum fsdp_offload {
     FSDP_OFFLOAD_ALL = 1,       /* both that follow */
