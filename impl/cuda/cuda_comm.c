@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_comm.c - groups of ranks, checks, and the order of collectives. What
- * is done in each is in cuda_collective.c.
+ * cuda_comm.c - groups of ranks, checks, and the order of collectives.
+ * cuda_collective.c has each collective's own work.
  */
 #include "cuda_comm.h"
 

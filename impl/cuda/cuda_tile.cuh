@@ -144,15 +144,15 @@ static __device__ __forceinline__ unsigned int at_most(unsigned int most,
 }
 
 /*
- * An operand of a product, elements (x, k) with x the row of the result for
- * the left one, its column for the right one. K_INNER: k is contiguous. It
- * walks along k, a slice at a time; a thread brings fours of neighbours in
- * memory, `passes` of them.
+ * An operand of a product, elements (x, k) with x the row of the result for the
+ * left one, its column for the right one. K_INNER: k is contiguous. It walks
+ * along k, a slice at a time; a thread brings fours of neighbours in memory,
+ * `passes` of them.
  *
- * WHOLE: all of the tile is inside, and fours are aligned. Else each element is
- * looked at. What lies outside is not read, and what stands there instead is
- * never used, because a sum ends where its terms end: adding 0 * 0 would turn
- * -0 into +0.
+ * WHOLE: all of the tile is inside, and fours are aligned. Otherwise each
+ * element is checked. Elements outside are not read, and the values in their
+ * places are never used, because a sum ends where its terms end: adding 0 * 0
+ * would turn -0 into +0.
  */
 template <unsigned int THREADS_, unsigned int X, unsigned int DEPTH,
           bool K_INNER, bool WHOLE>

@@ -138,8 +138,8 @@ static uint32_t try_order(struct placing *x)
 
 /* ---- The search -------------------------------------------------------- */
 
-/* Whoever did not fit goes first the next time, and to an end that is drawn:
- * the same one in every run. */
+/* A value that did not fit is placed first in the next try, at an end that is
+ * drawn: the same one in every run. */
 static void promote(struct placing *x, uint32_t k)
 {
     uint32_t o = x->order[k];

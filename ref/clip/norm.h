@@ -14,7 +14,7 @@ enum {
     REF_SUM_DIGITS = 20
 };
 
-/* What a rank has of a norm, and what ranks tell each other of it. */
+/* A rank's part of a norm, which ranks tell each other. */
 struct ref_sum {
     uint32_t digit[REF_SUM_DIGITS]; /* p = 1, 2: the sum of finite |x|^p */
     float largest;                  /* of |x|; NaN if any x is */
@@ -29,8 +29,8 @@ void ref_sum_merge(struct ref_sum *sum, const struct ref_sum *other);
 /* The p-th root, to the nearest float32, ties to even. */
 float ref_sum_root(const struct ref_sum *sum, float p);
 
-/* What a clip multiplies gradients by before it measures them: the inverse of
- * the loss's scale, or 1. */
+/* The factor by which a clip multiplies gradients before it measures them: the
+ * inverse of the loss's scale, or 1. */
 float ref_clip_scale(const struct fsdp_clip *clip);
 /* Sets the factor that gradients are multiplied by. Returns false if they stay
  * as they are, which they do, too, if a loss was scaled and the norm is not

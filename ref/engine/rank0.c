@@ -192,7 +192,7 @@ static uint64_t largest(const struct fsdp_sharded *s)
     return most;
 }
 
-/* What is staged is there before anything changes. */
+/* Takes the staging memory before anything changes. */
 int ref_send_values(struct fsdp_sharded *s, const struct fsdp_values *from)
 {
     const struct fsdp_device *d = s->env->device;

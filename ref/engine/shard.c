@@ -140,7 +140,8 @@ static int make_arrays(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-/* What units and parameters have of their own, before its arrays are gone. */
+/* Reads the values that units and parameters have of their own, since the
+ * caller's arrays may be gone later. */
 static void read_own(struct fsdp_sharded *s, const struct fsdp_units *units)
 {
     struct fsdp_options *o = &s->options;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unsharded.c - the baseline: the run that nobody shards. One process holds
- * full parameters and plays the ranks one after the other (claim "serial":
- * the driver sets env->rank between passes) with values in full
- * (unsharded_shard.c); every rank's gradients are kept
- * (unsharded_gradients.c) and folded (unsharded_shard.c); the optimizer makes
- * one full step; what is saved is a copy in memory (unsharded_kept.c).
+ * unsharded.c - the baseline: the run in which nothing is sharded. One process
+ * holds full parameters and plays the ranks one after the other (claim
+ * "serial": the driver sets env->rank between passes) with values in full
+ * (unsharded_shard.c). Every rank's gradients are kept (unsharded_gradients.c)
+ * and folded (unsharded_shard.c), and the optimizer makes one full step. A save
+ * is a copy in memory (unsharded_kept.c).
  *
- * It shares no schedule, layout table or collective with the sharded engine,
- * so that a fault in those cannot be in both.
+ * It shares no schedule, layout table or collective with the sharded engine, so
+ * that a fault in those cannot be in both.
  */
 #include "unsharded.h"
 

@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /* Says what is wrong, where (the engine's own word, at most 31 bytes), and
- * returns `status`. What has failed first stays. */
+ * returns `status`. The first failure stays. */
 static inline int fsdp_fail(const struct fsdp_env *env, int status,
                             const char *where, const char *message)
 {

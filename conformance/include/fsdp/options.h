@@ -77,10 +77,10 @@ struct fsdp_options {
     uint32_t reduces_in_flight; /* reduce inputs still alive */
 
     /* Mixed precision. These three, and param_dtype and reduce_dtype above, are
-     * each F32, BF16 or F16; a unit's own (model.h) come before them. What is
-     * stored is float32 whatever they are: shards, states, reduced gradients
-     * and pieces. An engine that claims neither bf16 nor fp16 refuses what is
-     * not F32. */
+     * each F32, BF16 or F16; a unit's own (model.h) come before them. Stored
+     * values are float32 whatever they are: shards, states, reduced gradients
+     * and pieces. An engine that claims neither bf16 nor fp16 refuses dtypes
+     * other than F32. */
     uint32_t grad_dtype;       /* of a lent gradient; default: param_dtype */
     uint32_t accumulate_dtype; /* of sums over microbatches; default: that of
                                   reduce_dtype */
