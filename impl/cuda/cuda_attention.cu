@@ -5,8 +5,9 @@
  */
 #include "cuda_attention.cuh"
 
-/* Maxima of a thread's rows over the keys of one tile; a NaN among them. That
- * nothing times 0 is a NaN is shown by one sum for all of them. */
+/* Maxima of a thread's rows over the keys of one tile, and whether a NaN is
+ * among them: the sum of all scores times 0 is NaN exactly if one of them is
+ * NaN or infinite. */
 template <class T, bool DIAGONAL>
 static __device__ __forceinline__ void
 take_maximum(float (&m)[T::R], bool (&nan)[T::R], const float (&s)[T::R][T::S],
@@ -71,7 +72,7 @@ put_maximum(float (&of_row)[T::rows], float (&part)[T::across / 8][T::rows],
     __syncthreads();
 }
 
-/* What a block has made: its rows of o, divided by their sums. */
+/* Writes the result of a block: its rows of o, divided by their sums. */
 template <class T>
 static __device__ __forceinline__ void
 put_result(const struct attention &op, const struct part &at,
@@ -93,7 +94,7 @@ put_result(const struct attention &op, const struct part &at,
     }
 }
 
-/* What backward needs of a row: its maximum, and its sum. */
+/* What backward needs from the forward of a row: its maximum, and its sum. */
 template <class T>
 static __device__ __forceinline__ void
 put_statistic(const struct attention &op, const struct part &at,

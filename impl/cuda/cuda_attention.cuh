@@ -19,9 +19,10 @@
 
 #include <limits.h>
 
-/* Square tiles of scores, 64 a side or, for what is small, 16. A thread of the
- * first has 8 x 8 of them, as many as of the sums; of the second 8 x 4, where
- * it has two sums, or looks at each element that it reads. */
+/* Square tiles of scores: 64 a side or, for small products, 16. A thread of
+ * scores_64 has 8 x 8 scores, and as many sums; one of lean_64 and ragged_64
+ * has 8 x 4, for kernels in which it has two sums, or looks at each element
+ * that it reads. */
 using scores_64 = tile_of<8, 8, 8, 8, 16, 4>;
 using lean_64 = tile_of<8, 16, 8, 4, 16, 3>;
 using ragged_64 = tile_of<8, 16, 8, 4, 16, 2>;
@@ -95,7 +96,7 @@ struct rows_of {
 };
 
 /* Shared memory of a block: slices of two operands, and a tile of scores or of
- * the weights that come of them, that of row x and y at [y][x]. */
+ * the weights made from them; row x and column y of it are at [y][x]. */
 template <class T> struct attention_memory {
     slices<T> pair;
     float tile[T::columns][T::rows + GAP];
@@ -120,7 +121,7 @@ chains(float (&s)[T::R][T::S], const struct attention &op, struct rows_of x,
                        op.dim, memory.pair, turn);
 }
 
-/* The thread's scores into the tile. */
+/* Writes the thread's scores to the tile. */
 template <class T>
 static __device__ __forceinline__ void put_scores(attention_memory<T> &memory,
                                                   const float (&s)[T::R][T::S])
@@ -152,7 +153,7 @@ static __device__ __forceinline__ void each_score(attention_memory<T> &memory,
     }
 }
 
-/* acc goes on by a term, in the rows r where take[r]. */
+/* Adds one term to acc, in the rows r where take[r]. */
 template <class T>
 static __device__ __forceinline__ void
 step_where(float (&acc)[T::R][T::S], const float *a, const float *b,
@@ -173,10 +174,10 @@ step_where(float (&acc)[T::R][T::S], const float *a, const float *b,
 }
 
 /*
- * acc[x][d] goes on as chain(y; tile[y][x], row[y][d]) over the y of the tile
- * that belong to the sum of row x: BELOW: y <= x, else y >= x. Terms outside
- * are left out, not added as 0: that would turn -0 into +0, and infinity into
- * NaN. What was stored into the tile before is seen.
+ * Goes on with acc[x][d] as chain(y; tile[y][x], row[y][d]), over the y of the
+ * tile that belong to the sum of row x: y <= x if BELOW, else y >= x. Other
+ * terms are left out, not added as 0: that would turn -0 into +0, and infinity
+ * into NaN. Earlier stores to the tile are visible here.
  */
 template <class T, bool WHOLE, bool BELOW>
 static __device__ __forceinline__ void
@@ -225,8 +226,9 @@ static inline bool attention_fits(const struct fsdp_op *op)
     return op->dim[1] <= INT_MAX && op->dim[3] <= INT_MAX;
 }
 
-/* A kernel for tiles of 64 where they fill the GPU, and where nothing of them
- * is outside one that need not look; else for tiles of 16. */
+/* Which kernel: one with tiles of 64 where these fill the GPU (EVEN: no part of
+ * a tile is outside, so that it need not look; RAGGED: it looks), else one with
+ * tiles of 16. */
 enum attention_shape {
     SMALL,
     RAGGED,

@@ -9,7 +9,7 @@
  */
 #include "cuda_attention.cuh"
 
-/* What the weights of a tile's queries need: stat, and D. */
+/* The values of a tile's queries that weights need: stat, and D. */
 template <class T> struct query_facts {
     float m[T::rows], l[T::rows], big_d[T::rows];
 };
@@ -70,7 +70,8 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* What is in the tile, p, becomes p * (dp - D). QUERIES_DOWN: of row x. */
+/* Turns p, which is in the tile, into p * (dp - D). QUERIES_DOWN: D of row
+ * x. */
 template <class T, bool QUERIES_DOWN>
 static __device__ __forceinline__ void times_dp(attention_memory<T> &memory,
                                                 const query_facts<T> &facts,
@@ -91,7 +92,8 @@ static __device__ __forceinline__ void times_dp(attention_memory<T> &memory,
     }
 }
 
-/* What a block has made: its rows of dq, dk or dv, which begin at `out`. */
+/* Writes the result of a block: its rows of dq, dk or dv, which begin at
+ * `out`. */
 template <class T>
 static __device__ __forceinline__ void
 put_result(const struct attention &op, float *out, const struct part &at,

@@ -17,7 +17,8 @@ static float *place_of(const struct cuda_member *m, uint32_t r)
     return m->staging + r * m->chunk;
 }
 
-/* What came in, in the order in which it is added. `own` is this rank's. */
+/* The parts that came in, in the order in which they are added. `own` is this
+ * rank's part. */
 static struct cuda_parts parts_of(const struct cuda_member *m,
                                   const struct fsdp_collective *c,
                                   const void *own)
@@ -45,7 +46,7 @@ static int fold(struct cuda_member *m, const struct cuda_target *target,
 
     FSDP_TRY(cuda_device_check(m->group.device,
                                cuda_fold(target, &parts, out, n), "fold"));
-    /* And the exchange before it. */
+    /* Two launches: the fold, and the exchange before it. */
     return cuda_device_pace(m->group.device, target, 2);
 }
 

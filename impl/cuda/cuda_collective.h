@@ -17,23 +17,25 @@ enum cuda_ring {
 struct cuda_member {
     struct cuda_group group;
     struct cuda_transport transport; /* none if the group is one rank */
-    cudaEvent_t last;                /* behind the group's last collective */
+    cudaEvent_t last;                /* recorded after the group's last
+                                      * collective */
     float *staging;                  /* extent times chunk */
     uint64_t chunk;                  /* elements of up to four bytes */
     enum cuda_ring ring;
 };
 
-/* What has been checked. Enqueues it. */
+/* Enqueues a collective that has been checked. */
 int cuda_collective(struct cuda_member *member,
                     const struct cuda_target *target,
                     const struct fsdp_collective *collective);
 
-/* One of each way to move bytes. A library connects ranks when they first talk
- * to each other: it opens sockets then, takes memory, and may wait. */
+/* Moves bytes once in each way that there is. A library connects ranks when
+ * they first talk to each other: it then opens sockets, takes memory, and may
+ * wait. */
 int cuda_collective_connect(struct cuda_member *member,
                             const struct cuda_target *target);
 
-/* A reduce-scatter by our own fold, whatever the fold. */
+/* A reduce-scatter by our own fold, whichever fold `c` names. */
 int cuda_collective_scatter(struct cuda_member *member,
                             const struct cuda_target *target,
                             const struct fsdp_collective *collective);

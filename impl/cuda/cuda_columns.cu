@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_columns.cu - COLUMN_SUM and NORM_GRAD: sums down the columns of a
- * matrix. A block of threads has 8 columns, 32 bytes, which is what memory is
- * read by; so narrow a share gives enough blocks to fill a GPU. Its threads sum
- * blocks of 64 rows side by side, and a few of them add these up in their
- * order, while the others are at the next rows.
+ * matrix. A block of threads has 8 columns, 32 bytes, the unit in which memory
+ * is read; such narrow shares give enough blocks to fill a GPU. Its threads sum
+ * blocks of 64 rows side by side, and a few of them add these up in order,
+ * while the others are at the next rows.
  */
 #include "cuda_common.cuh"
 
@@ -16,7 +16,7 @@ enum {
     AT_ONCE = 8                         /* rows that are loaded */
 };
 
-/* What a row adds to the sums of a column; `at` is the element. */
+/* The term of a row in the sums of a column; `at` is the element. */
 struct add_x {
     static constexpr int sums = 1;
     struct in {
@@ -92,7 +92,8 @@ static __global__ void __launch_bounds__(SUM_THREADS, 1)
     __shared__ float part[FSDP_MAX_GRAINS][F::sums * SIDE_BY_SIDE];
     const unsigned int t = threadIdx.x;
     const unsigned int column = t % SIDE_BY_SIDE;
-    const unsigned int slot = t / SIDE_BY_SIDE; /* which sum, of who adds up */
+    const unsigned int slot = t / SIDE_BY_SIDE; /* of a thread that adds up:
+                                                 * which sum */
     const bool adds_up = slot < F::sums;
     const uint64_t j = (uint64_t)blockIdx.x * SIDE_BY_SIDE + column;
     const uint64_t height = rows / grains;

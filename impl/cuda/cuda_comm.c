@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_comm.c - groups of ranks, checks, and the order of collectives. What
- * is done in each is in cuda_collective.c.
+ * cuda_comm.c - groups of ranks, checks, and the order of collectives.
+ * cuda_collective.c has each collective's own work.
  */
 #include "cuda_comm.h"
 
@@ -137,7 +137,7 @@ static int cuda_comm_run(void *self, struct fsdp_stream *stream,
     return !stream ? cuda_device_finish(d, on) : FSDP_OK;
 }
 
-/* Any thread: who waits finds it in the watch. */
+/* May be called from any thread: a waiting thread sees it in the watch. */
 static void abort_all(void *self, int32_t status)
 {
     struct cuda_comm *x = self;
@@ -203,7 +203,7 @@ static uint64_t staging_bytes(void)
 }
 
 /* A dimension that is the whole world shares nothing with the group of the
- * world: that one is for the few who ask for it. */
+ * world, which serves the few collectives that ask for it. */
 static int open_member(struct cuda_comm *x, uint32_t g)
 {
     struct cuda_member *m = &x->member[g];
@@ -273,8 +273,8 @@ static int open_all(struct cuda_comm *x, bool shares)
     return FSDP_OK;
 }
 
-/* Everything that ranks need to talk is there before the first step; of the
- * world's own group nobody knows whether it is ever used. */
+/* Connects ranks before the first step, within each dimension. The world's own
+ * group is not connected, as it may never be used. */
 static int connect_all(struct cuda_comm *x)
 {
     struct cuda_target target;
@@ -320,9 +320,9 @@ void cuda_comm_close(struct fsdp_comm *comm)
     if (!x) {
         return;
     }
-    /* Closing another process's memory unmaps it, whoever still reads there;
-     * and what a communicator of NCCL frees may wait for the whole GPU, in a
-     * place where nobody looks around. */
+    /* Closing another process's memory unmaps it even while work still reads
+     * it; and when NCCL frees a communicator's memory, it may wait for the
+     * whole GPU, in a place where no thread looks around. */
     (void)cuda_device_idle(x->device);
     for (uint32_t g = 0; g <= x->n_dims; g++) {
         struct cuda_member *m = &x->member[g];

@@ -23,7 +23,7 @@ struct rank {
     int status;
 };
 
-/* What ranks exchange. */
+/* What ranks share. */
 static struct {
     pthread_barrier_t barrier;
     unsigned char all[RANKS][4096];
@@ -158,7 +158,7 @@ static void try_all(struct rank *r, struct fsdp_stream *stream, uint32_t dim)
                    stream, false);
 }
 
-/* The same in 16 bits, each addition rounded as `sum_dtype` says. */
+/* The same in 16 bits, each addition rounded to `sum_dtype`. */
 static float folded_half(const struct fsdp_collective *c, uint32_t owner,
                          uint64_t i)
 {
@@ -306,7 +306,8 @@ static void *be_rank(void *self)
     return NULL;
 }
 
-/* Rank 1 does not come: it says abort. The others wait, and learn of it. */
+/* Rank 1 does not come, but calls abort. The others wait, and are told of
+ * it. */
 static void *be_rank_of_which_one_fails(void *self)
 {
     struct rank *r = self;
@@ -329,7 +330,7 @@ static void *be_rank_of_which_one_fails(void *self)
         note(r, r->env.device->sync(r->env.device->self, NULL) ==
                     FSDP_ERR_ABORTED);
     }
-    /* Nobody closes what another one may still wait for. */
+    /* No rank closes what another one may still wait for. */
     pthread_barrier_wait(&table.barrier);
     close_rank(r);
     return NULL;

@@ -20,8 +20,8 @@ enum {
     THREADS = 256,  /* of a block, unless said otherwise */
     RESIDENT = 8,   /* blocks of THREADS that a multiprocessor holds */
     IN_FLIGHT = 4,  /* elements that a thread has loaded at once */
-    TURNS = 16,     /* blocks for each that is resident: the last ones end
-                     * together even where fewer than RESIDENT are */
+    TURNS = 16,     /* blocks for each that is resident, so that the last ones
+                     * end together even where fewer than RESIDENT are */
     LAUNCHES = 2047 /* millions of blocks: more than any operator has */
 };
 
@@ -49,8 +49,8 @@ static cudaError_t launch(const struct cuda_target *target, uint64_t blocks,
 }
 
 /*
- * Brings kernels to the GPU. The runtime does that at a kernel's first launch
- * else, in the middle of a step: it takes memory then, and may wait for work
+ * Loads kernels to the GPU. Otherwise the runtime does so at a kernel's first
+ * launch, in the middle of a step: it then takes memory, and may wait for work
  * that waits for other ranks.
  */
 template <class... Kernels> static cudaError_t load(Kernels... kernels)
@@ -72,7 +72,7 @@ static inline uint64_t divide_up(uint64_t a, uint64_t b)
     return a / b + (a % b != 0);
 }
 
-/* Blocks of a loop over n elements that fills the GPU once. */
+/* How many blocks make a loop over n elements fill the GPU once. */
 static inline uint64_t blocks_for(const struct cuda_target *target, uint64_t n)
 {
     uint64_t want = divide_up(n, THREADS);
@@ -81,8 +81,8 @@ static inline uint64_t blocks_for(const struct cuda_target *target, uint64_t n)
     return want < most ? want : most;
 }
 
-/* Division by a number that the host knows: a few products in place of a
- * loop, where both numbers have 32 bits. */
+/* Division by a number that the host knows: where both numbers have 32 bits, by
+ * a few products instead of a loop. */
 struct divisor {
     uint64_t n, magic; /* magic: 2^64 / n, rounded up; 0 if there is none */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_copy.c - copies between host and GPU go through pinned memory of ours,
- * unless the host's is pinned itself: then they are the stream's, like any
- * other. From memory that is not pinned the runtime may block the caller until
- * the stream has come that far, in a place where nobody looks around.
+ * unless the host's memory is pinned itself: then they are the stream's, like
+ * any other. For memory that is not pinned the runtime may block the caller
+ * until the stream has come that far, in a place where no thread looks around.
  *
  * From the host: a piece is put into a free slot and is on its way. To the
  * host: the stream has come that far before the copy begins, and the copy has

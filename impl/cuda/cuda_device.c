@@ -74,7 +74,8 @@ int cuda_device_look(struct cuda_device *d, struct cuda_wait *wait)
 
 /* ---- The functions of the contract ------------------------------------- */
 
-/* Nothing sticks: who asked for less goes on. But it is said. */
+/* The error does not stick, since the caller may go on with less; but the
+ * message is set. */
 static int too_little(struct cuda_device *d, uint64_t bytes)
 {
     struct fsdp_error *e = d->env->error;
@@ -150,7 +151,7 @@ static void device_free(void *self, void *p)
     cuda_device_free(self, p);
 }
 
-/* Values are of interest to those who wrap a device, and to profilers. */
+/* Only wrappers of a device, and profilers, use what is said to be live. */
 static void device_live(void *self, struct fsdp_stream *stream, uint32_t kind,
                         uint32_t unit, void *p, uint64_t bytes)
 {

@@ -4,9 +4,9 @@
  * the operators of cuda_kernels.h.
  *
  * Errors: a wrong operator is returned by the call. A failure of the GPU, of
- * another rank or of a collective is found by whoever waits, and sticks: no
- * later call does anything. Where the host waits it looks around
- * (cuda_watch.h), so no wait outlasts the patience of that.
+ * another rank or of a collective is found by a thread that waits, and sticks:
+ * no later call does anything. While the host waits it looks around
+ * (cuda_watch.h), so no wait outlasts the patience of the watch.
  */
 #ifndef FSDP_CTS_CUDA_DEVICE_H
 #define FSDP_CTS_CUDA_DEVICE_H
@@ -24,7 +24,7 @@ void cuda_device_close(struct fsdp_device *device);
 
 /* ---- For the communicator ---- */
 
-/* What is called in a wait (a failure ends the wait), and after a failure. */
+/* Called while a wait lasts, which a failure ends; and after a failure. */
 struct cuda_hooks {
     void *self;
     int (*look)(void *self);
@@ -34,8 +34,8 @@ void cuda_device_hook(struct cuda_device *device,
                       const struct cuda_hooks *hooks);
 
 struct cuda_device *cuda_device_of(const struct fsdp_device *device);
-/* NULL: the stream of calls without one. It counts as having been given
- * work. */
+/* The stream to launch on; NULL: the stream of calls without one. It counts as
+ * having been given work. */
 struct fsdp_stream *cuda_device_stream(struct cuda_device *device,
                                        struct fsdp_stream *stream,
                                        struct cuda_target *target);
@@ -43,23 +43,24 @@ int cuda_device_order(struct cuda_device *device, struct fsdp_stream *later,
                       struct fsdp_stream *earlier, uint64_t ticket);
 int cuda_device_mark(struct cuda_device *device, struct fsdp_stream *stream,
                      uint64_t *ticket);
-/* Called after launches of a stream, so that the host is only so far ahead. */
+/* Called after launches on a stream, so that the host does not get too far
+ * ahead. */
 int cuda_device_pace(struct cuda_device *device,
                      const struct cuda_target *target, uint32_t launches);
 /* Blocks until the stream has nothing left to do. */
 int cuda_device_finish(struct cuda_device *device, struct fsdp_stream *stream);
 int cuda_device_finish_all(struct cuda_device *device);
 /* Whether all streams have ended: waits as any wait does, and after a failure
- * for a moment. What gives memory back waits for the GPU inside of the runtime,
- * where nobody looks around: it is not called else, and the memory goes with
- * the process. */
+ * for a moment. If they have not ended, functions that give memory back must
+ * not be called: they wait for the GPU within the runtime, where no thread
+ * looks around. The memory then goes with the process. */
 bool cuda_device_idle(struct cuda_device *device);
 void cuda_device_free(struct cuda_device *device,
                       void *p); /* NULL is allowed */
 /* Between host and GPU, through pinned memory; has finished on return. */
 int cuda_device_copy(struct cuda_device *device, void *to, const void *from,
                      uint64_t bytes);
-/* As in a wait, where there is no event: a failure sticks. */
+/* Looks around as in a wait, where there is no event: a failure sticks. */
 int cuda_device_look(struct cuda_device *device, struct cuda_wait *wait);
 /* The first failure, or FSDP_OK. */
 int cuda_device_status(const struct cuda_device *device);
@@ -74,9 +75,9 @@ int cuda_device_check(struct cuda_device *device, cudaError_t error,
 
 struct cuda_copies; /* pinned memory, in slots */
 int cuda_copies_open(struct cuda_device *device, struct cuda_copies **out);
-/* `idle`: the GPU uses none of it any more. */
+/* `idle`: the GPU does not use them any more. */
 void cuda_copies_close(struct cuda_copies *copies, bool idle);
-/* The stream has ended, and is about to go. NULL is allowed. */
+/* The stream has ended, and is about to be closed. NULL is allowed. */
 void cuda_copies_forget(struct cuda_copies *copies,
                         const struct fsdp_stream *stream);
 int cuda_copies_run(struct cuda_copies *copies, struct fsdp_stream *stream,

@@ -233,7 +233,7 @@ UNIT_TEST(test_tickets)
     give(x);
 }
 
-/* Nobody has so much. */
+/* More memory than any GPU has. */
 UNIT_TEST(test_no_memory)
 {
     void *p = &p;
@@ -297,8 +297,8 @@ UNIT_TEST(test_stamps)
     give(x);
 }
 
-/* What a copy from the host has left in pinned memory does not ask for its
- * stream once that is closed, nor for one that has taken its place. */
+/* A slot of pinned memory that a copy from the host used does not ask for the
+ * copy's stream once that is closed, nor for a stream that took its place. */
 UNIT_TEST(test_copies_of_closed_streams)
 {
     enum {

@@ -43,7 +43,7 @@ struct pair {
     float a, b;
 };
 
-/* The same of two. */
+/* The same of two inputs. */
 template <class F> struct binary {
     typedef pair in;
     const float *a, *b;
@@ -304,8 +304,8 @@ struct __align__(16) sixteen
     uint32_t word[4];
 };
 
-/* As the largest words of which everything is a multiple; strides of a single
- * row do not count. */
+/* Copies in the largest words that divide all addresses and lengths; the
+ * strides of a single row do not count. */
 extern "C" cudaError_t cuda_op_copy_2d(const struct fsdp_op *op,
                                        const struct cuda_target *target)
 {

@@ -14,9 +14,9 @@ enum {
 };
 
 /*
- * A thread has one element of a position and goes down the rows of it, which
- * are `period` apart: the position is read once, the table and what is made
- * are all that moves. `parts`: how many threads share the rows.
+ * A thread has one element of a position and goes down its rows, which are
+ * `period` apart: the position is read once, so that only the table and the
+ * result move. `parts`: how many threads share the rows.
  */
 static __global__ void __launch_bounds__(THREADS)
     embed(const uint64_t rows, const uint64_t n, const uint64_t period,
@@ -116,7 +116,7 @@ static __device__ float entry_sum(const int32_t *id, uint64_t entry,
     return sum;
 }
 
-/* The same for rows r with r % period = entry. */
+/* The same for the rows r with r % period = entry. */
 static __device__ float position_sum(uint64_t period, uint64_t entry,
                                      uint64_t r0, uint64_t end, const float *dy,
                                      uint64_t n, uint64_t j)

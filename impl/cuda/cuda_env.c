@@ -27,7 +27,7 @@ struct cuda {
     struct fsdp_device device;
     struct fsdp_comm comm;
     struct fsdp_device host;
-    /* What they replace. */
+    /* The members of env that these replace. */
     const struct fsdp_device *real_device;
     const struct fsdp_device *real_host;
     const struct fsdp_comm *real_comm;
@@ -59,7 +59,8 @@ fail(const struct fsdp_env *env, int status, int native, const char *format,
     return status;
 }
 
-/* What a rank could not do, all ranks say: the reason once, and where. */
+/* All ranks report what one of them could not do: the reason once, and on which
+ * rank. */
 static int why_not(const struct fsdp_env *env, uint32_t rank,
                    const struct choice *c)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * cuda_env.h - what an engine that runs on GPUs has as `open` and `close`.
- */
+/* cuda_env.h - `open` and `close` of an engine that runs on GPUs. */
 #ifndef FSDP_CTS_CUDA_ENV_H
 #define FSDP_CTS_CUDA_ENV_H
 
@@ -13,7 +11,7 @@
  * says why. */
 int cuda_open(struct fsdp_env *env);
 
-/* Undoes cuda_open; no effect if that has failed. */
+/* Undoes cuda_open; no effect if cuda_open has failed. */
 void cuda_close(struct fsdp_env *env);
 
 #endif

@@ -24,17 +24,17 @@ struct product {
 };
 
 /*
- * Tiles by what they are for: the large one has the most arithmetic for each
- * byte; the flat one is a quarter of it, so that gradients of weights, long
- * sums for few elements, divide evenly among multiprocessors; the small one is
- * for what is small. Bits do not depend on it.
+ * Tiles by their purpose. The large one has the most arithmetic for each byte.
+ * The flat one is a quarter of it, so that gradients of weights, long sums for
+ * few elements, divide evenly among multiprocessors. The small one is for small
+ * products. Bits do not depend on the choice.
  */
 using large_tile = tile_of<8, 16, 16, 8, 8, 2>; /* 128 x 128 */
 using flat_tile = tile_of<16, 8, 6, 6, 16, 4>;  /* 96 x 48 */
 using small_tile = tile_of<8, 8, 4, 4, 16, 8>;  /* 32 x 32 */
 
 /* Where tile number `tile` begins. Bands of tiles are walked down, so that
- * those at work at the same time share rows and columns in the cache. */
+ * tiles that are made at the same time share rows and columns in the cache. */
 struct place_of_tile {
     unsigned int i0, j0;
 };
@@ -146,8 +146,8 @@ template <class T> static uint64_t tiles_of(const struct product *p)
     return divide_up(p->m, T::rows) * divide_up(p->n, T::columns);
 }
 
-/* Nothing of a tile is outside, and fours are aligned. Of a sum over nothing
- * there is no first slice to fetch. */
+/* Whether no part of any tile is outside, and fours are aligned. A sum over
+ * nothing has no first slice to fetch. */
 template <class T> static bool is_whole(const struct product *p)
 {
     const uintptr_t at = reinterpret_cast<uintptr_t>(p->a) |

@@ -27,7 +27,8 @@ static int host_alloc(void *self, uint64_t bytes, void **out)
     *out = NULL;
     FSDP_TRY(cuda_device_status(h->device));
     error = cudaHostAlloc(out, bytes > 0 ? bytes : 1, cudaHostAllocPortable);
-    if (error == cudaErrorMemoryAllocation) { /* who asked for less goes on */
+    if (error == cudaErrorMemoryAllocation) { /* the caller may go on with
+                                               * less */
         (void)cudaGetLastError();
         return FSDP_ERR_NOMEM;
     }

@@ -2,7 +2,7 @@
 /*
  * cuda_host.h - the host beside a GPU, as a device of its own: pinned memory,
  * which the GPU copies from and to while streams go on, and the operators of
- * the CPU. It has no streams: what it is given has finished on return.
+ * the CPU. It has no streams: every call has finished on return.
  */
 #ifndef FSDP_CTS_CUDA_HOST_H
 #define FSDP_CTS_CUDA_HOST_H

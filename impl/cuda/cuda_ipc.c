@@ -19,12 +19,12 @@
 
 enum {
     PLACE_BYTES = 1 << 20, /* for each member, of an outbox */
-    /* What is handed to others is whole blocks of this size: smaller
-     * allocations lie in one together, and are handed out together. */
+    /* Other processes are given whole blocks of this size: smaller allocations
+     * would share one, and be given away together. */
     SHARED_BYTES = 2 << 20,
 };
 
-/* What the others need to reach a member's outbox and events. */
+/* What the other members need to reach this one's outbox and events. */
 struct card {
     int32_t pid;
     cudaIpcMemHandle_t outbox;
@@ -132,7 +132,7 @@ static int take_parts(struct ipc *x, const struct cuda_target *target,
     return FSDP_OK;
 }
 
-/* As many turns on every member: the longest message of all is one that each
+/* Every member takes as many turns: the longest message of all is one that each
  * of them sends or receives (cuda_transport.h). */
 static int exchange(void *self, const struct cuda_target *target,
                     const struct cuda_message *message)
@@ -238,7 +238,7 @@ static void destroy_events(struct ipc *x, uint32_t r)
 static int part(struct ipc *x)
 {
     FSDP_TRY(cuda_device_status(x->group.device));
-    /* What this member still takes from their outboxes. */
+    /* This member may still be reading the others' outboxes. */
     FSDP_TRY(cuda_device_finish_all(x->group.device));
     FSDP_TRY(emptied(x));
     for (uint32_t r = 0; r < x->group.extent; r++) {
@@ -258,8 +258,8 @@ static int part(struct ipc *x)
     return FSDP_OK;
 }
 
-/* Nobody may free what others have open, nor destroy events that they ask for:
- * after a failure that is left to the end of the process. */
+/* No member may free memory that others have open, nor destroy events that they
+ * ask for: after a failure both are left to the end of the process. */
 static void end(void *self)
 {
     struct ipc *x = self;
@@ -355,7 +355,8 @@ int cuda_ipc_open(const struct fsdp_env *env, const struct cuda_group *group,
     if (status == FSDP_OK) {
         status = open_others(x, all);
     }
-    /* Nobody goes on, and perhaps away, before all have opened his. */
+    /* No member goes on, and perhaps ends, before all have opened its
+     * memory. */
     if (status == FSDP_OK) {
         status = env->exchange(env->exchange_self, &mine, 1, all);
     }

@@ -16,7 +16,7 @@ enum {
     N = 50000, /* floats a rank: several turns of an outbox */
 };
 
-/* What ranks exchange, in memory that both have. */
+/* What ranks share, in memory that both have. */
 struct table {
     pthread_barrier_t barrier;
     unsigned char all[RANKS][4096];
@@ -69,7 +69,7 @@ static int gather(struct fsdp_stream *stream, const void *in, void *out)
     return cuda_env.comm->run(cuda_env.comm->self, stream, &c);
 }
 
-/* One all-gather whose numbers are looked at, and one that nobody waits for. */
+/* One all-gather whose numbers are compared, and one that no rank waits for. */
 static int be_rank(uint32_t rank)
 {
     static float host[RANKS * N];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_kernels.h - what the kernels (*.cu) offer to the device and the
- * communicator (*.c): one function an operator, and the fold.
+ * communicator (*.c): one function for each operator, and the fold.
  *
- * Each enqueues its work on a stream and returns what the launches said. That
- * the ranges are what op.h wants has been checked (cuda_ops.c); only ids are
- * checked on the device, which is where they are.
+ * Each enqueues its work on a stream and returns the launches' status. That the
+ * ranges are as op.h says has been checked (cuda_ops.c); only ids are checked
+ * on the device, where they are.
  */
 #ifndef FSDP_CTS_CUDA_KERNELS_H
 #define FSDP_CTS_CUDA_KERNELS_H
@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 enum {
-    CUDA_MAX_RANKS = 64, /* that a fold takes */
+    CUDA_MAX_RANKS = 64, /* ranks that a fold takes */
 };
 
 /* Where a kernel runs. */
@@ -33,8 +33,8 @@ struct cuda_target {
 
 /*
  * tree() of op.h and comm.h as a list: part[to[i]] += part[from[i]] for i
- * ascending leaves the sum in part[0]. Kernels need no recursion then, and
- * no stack.
+ * ascending leaves the sum in part[0]. Kernels then need no recursion, and no
+ * stack.
  */
 struct cuda_tree {
     unsigned int n; /* of additions */
@@ -45,8 +45,8 @@ struct cuda_tree {
 /* 1 <= parts <= FSDP_MAX_GRAINS. */
 void cuda_tree_make(struct cuda_tree *tree, unsigned int parts);
 
-/* What ranks sent, in the order in which it is added: comm.h's folds are this
- * list, or the tree. */
+/* The parts that ranks sent, in the order in which they are added: comm.h's
+ * folds follow this list, or the tree. */
 struct cuda_parts {
     const void *part[CUDA_MAX_RANKS];
     unsigned int n;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_large_test.c - operators on more than 2^32 elements: an index or a grid
- * of 32 bits would wrap. What a few rows of a large matrix come to, at both
- * ends and in the middle, is what the same operator makes of them alone. Where
- * there is too little memory, the emulation above all, matrices are small, and
- * what is tested is this file.
+ * cuda_large_test.c - operators on more than 2^32 elements, where an index or a
+ * grid of 32 bits would wrap. A few rows of a large matrix, at both ends and in
+ * the middle, are compared with what the same operator makes of these rows
+ * alone. Where there is too little memory, above all under the emulation,
+ * matrices are small, and only this file is tested.
  */
 #include "cuda_testing.h"
 
@@ -169,7 +169,7 @@ static void try_gemm_grad(uint64_t k, uint64_t grains, const float *x,
     }
 }
 
-/* Of 8 terms tiles are whole, of 10 not. */
+/* With 8 terms tiles are whole, with 10 not. */
 UNIT_TEST(test_products)
 {
     float *a = take(10 * rows);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_math.cuh - the exponential and the hyperbolic tangent of <fsdp/arith/>
- * as a GPU likes them: products and sums of double arithmetic fused, of which
- * it has half as many a cycle as of float's; no branches; constants that the
- * instructions read where they are.
+ * as a GPU likes them: products and sums of doubles are fused, since a GPU does
+ * only half as many of them a cycle as of floats; no branches; constants are in
+ * memory that instructions read directly.
  *
  * Both functions are correctly rounded, so any way of computing them closely
  * enough gives the same bits. Fused steps round less often than those of exp.h
@@ -17,8 +17,9 @@
 #include <fsdp/arith/exp.h>
 #include <fsdp/arith/tanh.h>
 
-/* Those of fsdp_exp_split: 1 / ln 2, ln 2 in two parts, and q from the highest
- * power down. Not const: else each would be moved to registers each time. */
+/* The constants of fsdp_exp_split: 1 / ln 2, ln 2 in two parts, and q from the
+ * highest power down. Not const, or else each would be moved to registers each
+ * time. */
 static __constant__ double cuda_exp_number[] = {
     0x1.71547652b82fep+0,  0x1.62e42fefa2p-1,     0x1.9ef35793c7673p-41,
     0x1.1f730349868cep-29, 0x1.af4de97ca4194p-26, 0x1.27e4db646b17ep-22,
@@ -26,8 +27,8 @@ static __constant__ double cuda_exp_number[] = {
     0x1.6c16c16c162d4p-10, 0x1.11111111100dcp-7,  0x1.5555555555556p-5,
     0x1.5555555555557p-3};
 
-/* fsdp_exp_split. The integer nearest to x / ln 2 is what adding `shift`
- * leaves in the low word. */
+/* fsdp_exp_split. Adding `shift` leaves the integer nearest to x / ln 2 in the
+ * low word. */
 static __device__ __forceinline__ struct fsdp_exp_parts cuda_exp_split(double x)
 {
     const double *c = cuda_exp_number;
@@ -52,7 +53,7 @@ static __device__ __forceinline__ struct fsdp_exp_parts cuda_exp_split(double x)
     return parts;
 }
 
-/* fsdp_expf. Beyond these ends all is infinite, and all is 0. */
+/* fsdp_expf. Beyond the bounds the result is infinity, or 0. */
 static __device__ __forceinline__ float cuda_expf(float x)
 {
     const float inside = fminf(fmaxf(x, -104.0f), 89.0f);
@@ -82,9 +83,9 @@ struct cuda_divisor {
     }
 };
 
-/* e / d for 0 <= e < d and d in [2, 2^30], within an ulp: from a quotient of
- * floats, two steps of Newton and one that mends the quotient. Nothing special
- * can come up, which division would look for. */
+/* e / d for 0 <= e < d and d in [2, 2^30], within an ulp: a quotient of floats,
+ * two steps of Newton, and one that corrects the quotient. None of the special
+ * cases that division checks for can occur. */
 static __device__ __forceinline__ double cuda_quotient(double e, double d)
 {
     const double r0 = (double)__fdividef(1.0f, (float)d);
@@ -95,7 +96,7 @@ static __device__ __forceinline__ double cuda_quotient(double e, double d)
     return fma(fma(-d, q, e), r, q);
 }
 
-/* fsdp_tanhf. Beyond 10 it is 1. */
+/* fsdp_tanhf. Beyond 10 the result is 1. */
 static __device__ __forceinline__ float cuda_tanhf(float x)
 {
     const uint32_t sign = fsdp_f32_bits(x) & FSDP_F32_SIGN;

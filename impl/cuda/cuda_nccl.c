@@ -2,10 +2,10 @@
 /*
  * cuda_nccl.c - the transport over NCCL.
  *
- * The communicator does not block: what would wait for other ranks says "in
- * progress", and who waits looks around. ncclSum is the only reduction, and
- * only the ring's: what the library averages or scales depends on protocol
- * and compiler.
+ * The communicator does not block: a call that would wait for other ranks
+ * returns "in progress", and the waiting thread looks around. ncclSum is the
+ * only reduction, and only in the ring: how the library averages or scales
+ * depends on protocol and compiler.
  */
 #include "cuda_transport.h"
 
@@ -23,7 +23,7 @@ enum {
     ABORT_S = 5, /* that an abort gets */
 };
 
-/* Who waits to abort a communicator, in a thread of its own. */
+/* A thread of its own that waits until it must abort a communicator. */
 struct aborter {
     pthread_t thread;
     sem_t go;
@@ -38,9 +38,10 @@ struct nccl {
 };
 
 /*
- * What chooses an algorithm by size, topology or registration is off: a ring's
- * order is the same for all of a call. What the caller has set stays; whether
- * the ring is the one of comm.h is tried, not believed (cuda_ring.c).
+ * Turns off all that would choose an algorithm by size, topology or
+ * registration, so that a ring's order is the same for all of a call. Variables
+ * that the caller has set stay; whether the ring has the order of comm.h is
+ * tried, not believed (cuda_ring.c).
  */
 static void pin(void)
 {
@@ -216,10 +217,11 @@ static int nccl_look(void *self)
                : failed(n->group.device, n->comm, result, "NCCL");
 }
 
-/* A thread begins on GPU 0, and NCCL goes back to where its caller was, which
- * makes a context there: half a gigabyte of another rank's GPU. To choose the
- * GPU in the moment of a failure may wait for who is in the driver, and that
- * one for the kernels that are to be aborted. */
+/* The thread chooses its GPU at once. A thread begins on GPU 0, and NCCL goes
+ * back to the GPU of its caller, which makes a context there: half a gigabyte
+ * of another rank's GPU. It must not choose only when a failure comes: it may
+ * then wait for a thread that is in the driver, which waits for the kernels
+ * that are to be aborted. */
 static void *be_aborter(void *self)
 {
     struct aborter *a = self;

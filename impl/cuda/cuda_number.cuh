@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_number.cuh - how a number lies in memory, and as what it is computed
- * with: a class a dtype.
+ * cuda_number.cuh - how a number lies in memory, and the type that it is
+ * computed in: a class for each dtype.
  */
 #ifndef FSDP_CTS_CUDA_NUMBER_CUH
 #define FSDP_CTS_CUDA_NUMBER_CUH

@@ -21,7 +21,7 @@ void impl_close_device(struct fsdp_env *env)
     cuda_close(env);
 }
 
-/* What impl claims, and that it has devices. */
+/* impl's claims, and that it has devices. */
 const struct fsdp_engine *fsdp_engine_v1(void)
 {
     static const char *claims[MOST_CLAIMS + 2];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_row.cuh - a warp a row, lanes() of op.h being the lanes of the warp.
- * Rows of 256, 512, 768 and 1024 elements are read once, all of them at the
- * same time, and stay in registers; others are read from memory each time.
+ * cuda_row.cuh - one warp for each row; lanes() of op.h are the lanes of the
+ * warp. Rows of 256, 512, 768 and 1024 elements are read once, all at the same
+ * time, and stay in registers; others are read from memory each time.
  */
 #ifndef FSDP_CTS_CUDA_ROW_CUH
 #define FSDP_CTS_CUDA_ROW_CUH
 
 #include "cuda_common.cuh"
 
-/* f(i, c) for the columns c of a lane, ascending; c is its i-th. HELD: how
- * many there are, if that is known. */
+/* f(i, c) for the columns c of a lane, ascending; c is its i-th. HELD: how many
+ * there are, if that is known; else 0. */
 template <int HELD, class F>
 static __device__ __forceinline__ void each_column(uint64_t n, F f)
 {

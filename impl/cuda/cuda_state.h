@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_state.h - what the device's own files know of it: its streams
- * (cuda_stream.c), the contract's functions (cuda_device.c) and what is shown
- * to people (cuda_trace.c).
+ * cuda_state.h - the device's data, for its own files: its streams
+ * (cuda_stream.c), the contract's functions (cuda_device.c), and traces for
+ * people (cuda_trace.c).
  */
 #ifndef FSDP_CTS_CUDA_STATE_H
 #define FSDP_CTS_CUDA_STATE_H
@@ -14,7 +14,7 @@ enum {
     CUDA_WINDOWS = 64,      /* units that a profiler sees unsharded at once */
 };
 
-/* A time that somebody asked for, until the stream has come that far. */
+/* A time that was asked for, until the stream has come that far. */
 struct cuda_stamp {
     cudaEvent_t event;
     uint64_t *ns;
@@ -34,7 +34,7 @@ struct fsdp_stream {
     struct fsdp_stream *next;
 };
 
-/* Nothing of it is there until somebody asks for a time. */
+/* Nothing is made here until a time is asked for. */
 struct cuda_trace {
     struct fsdp_stream *clock;
     cudaEvent_t base;
@@ -58,7 +58,7 @@ struct cuda_device {
     struct cuda_copies *copies;
     struct cuda_trace trace;
     int failed;
-    bool stuck; /* and the GPU has not ended what it was given */
+    bool stuck; /* and the GPU has not ended the work it was given */
 };
 
 /* ---- cuda_stream.c ---- */
@@ -71,13 +71,14 @@ void cuda_stream_close(struct cuda_device *device, struct fsdp_stream *stream);
 
 int cuda_trace_stamp(struct cuda_device *device, struct fsdp_stream *stream,
                      uint64_t *ns);
-/* The stream has come as far as `ticket`: times before it are told. */
+/* The stream has come as far as `ticket`: tells the times asked for before
+ * it. */
 int cuda_trace_tell(struct cuda_device *device, struct fsdp_stream *stream,
                     uint64_t ticket);
-/* Drops what was not told. */
+/* Drops times that were not told. */
 void cuda_trace_forget(struct cuda_device *device, struct fsdp_stream *stream);
 void cuda_trace_close(struct cuda_device *device);
-/* A unit's window, for profilers. */
+/* Shows a unit's window to profilers. */
 void cuda_trace_live(struct cuda_device *device, uint32_t kind, uint32_t unit,
                      const void *p);
 void cuda_trace_dead(struct cuda_device *device, const void *p);

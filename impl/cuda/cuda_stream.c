@@ -3,8 +3,8 @@
  * cuda_stream.c - streams, tickets and waits.
  *
  * A ticket is the number of an event. A stream has a ring of events: when one
- * is recorded again, those who still ask for its old ticket wait for more than
- * they would have to, never for less.
+ * is recorded again, a caller that still asks for its old ticket waits for more
+ * than it would have to, never for less.
  */
 #include "cuda_state.h"
 
@@ -94,10 +94,10 @@ int cuda_device_order(struct cuda_device *d, struct fsdp_stream *later,
                              "cudaStreamWaitEvent");
 }
 
-/* A stream of the runtime holds some thousand launches. Who gives it more waits
- * in the launch, where nobody looks around, for ever if the stream waits for a
- * rank that has gone. So before there are as many the host waits here, for what
- * was given PACE launches ago or more. */
+/* A stream of the runtime holds some thousand launches. A caller that gives it
+ * more waits within the launch, where no thread looks around: for ever, if the
+ * stream waits for a rank that has gone. So before there are as many the host
+ * waits here, for all work that was given PACE launches ago or earlier. */
 int cuda_device_pace(struct cuda_device *d, const struct cuda_target *target,
                      uint32_t launches)
 {
@@ -118,7 +118,7 @@ int cuda_device_pace(struct cuda_device *d, const struct cuda_target *target,
     last = s->paced;
     s->fresh = true;
     FSDP_TRY(cuda_device_mark(d, s, &s->paced));
-    s->fresh = true; /* who goes on with it does not say so again */
+    s->fresh = true; /* the launches that follow do not set it again */
     return last != 0 ? cuda_device_order(d, NULL, s, last) : FSDP_OK;
 }
 
@@ -171,7 +171,8 @@ void cuda_stream_close(struct cuda_device *d, struct fsdp_stream *stream)
     }
     (void)cuda_device_finish(d, stream);
     if (d->failed != FSDP_OK) {
-        /* Who frees memory later must know of what this one never ends. */
+        /* This stream is closed, but whoever frees memory later must still know
+         * that it never ends. */
         (void)cuda_device_idle(d);
     }
     *link = stream->next;

@@ -31,7 +31,7 @@ static void abort_alone(void *self, int32_t status)
     (void)status;
 }
 
-/* A rank that is alone; what cuda_open says. */
+/* Opens a rank that is alone; returns what cuda_open does. */
 static inline int open_alone(void)
 {
     static const uint32_t extent[] = {1, 1};
@@ -50,7 +50,7 @@ static inline int open_alone(void)
     return cuda_open(&cuda_env);
 }
 
-/* For main: 77, which CTest takes as skipped, where there are too few GPUs. */
+/* For main: 77, which CTest takes as skipped, if there are too few GPUs. */
 static inline int skip_without_gpus(int wanted)
 {
     int count = 0;
@@ -137,8 +137,8 @@ static inline struct alone alone(const void *range, uint64_t bytes, bool end)
     return a;
 }
 
-/* The same operator, each range in an allocation of its own, so that what is
- * read beyond one is not there; what it makes replaces what is in memory. */
+/* Runs the operator with each range in an allocation of its own, so that memory
+ * beyond a range is not there; its results replace those in memory. */
 static inline void run_apart(const struct trial *t)
 {
     const struct fsdp_device *d = cuda_env.device;
@@ -175,8 +175,8 @@ static inline void run_apart(const struct trial *t)
     }
 }
 
-/* Everything in memory, guards and inputs too, is as the plain device has
- * left it; and so it is where each range lies by itself. */
+/* All memory, guards and inputs too, is as the plain device leaves it; also if
+ * each range lies by itself. */
 static inline void try_on_device(struct trial *t)
 {
     uint64_t shift = t->aligned ? 0 : random_bits() % 16;
@@ -237,7 +237,7 @@ static inline void try_cuda(uint32_t kind, const char *ranges,
 #define TRY_ALIGNED(kind, ranges, f, ...) \
     try_cuda(kind, ranges, (const uint64_t[5]){__VA_ARGS__}, f, true, N_DATA)
 
-/* What takes long: plain data alone. */
+/* Operators that take long: plain data alone. */
 #define TRY_LARGE(kind, ranges, f, ...) \
     try_cuda(kind, ranges, (const uint64_t[5]){__VA_ARGS__}, f, true, 1)
 

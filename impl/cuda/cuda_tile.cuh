@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_tile.cuh - how the threads of a block make a tile of a product, each R x
- * S elements of it, each element one chain: slices of both operands go through
- * registers to shared memory, two slices deep, so that the next one is on its
+ * cuda_tile.cuh - how the threads of a block make a tile of a product, R x S
+ * elements each, every element one chain. Slices of both operands go through
+ * registers to shared memory, which holds two, so that the next slice is on its
  * way from memory while this one is used.
  *
- * What the shapes are for: a step of R x S fused multiply-adds reads R + S
- * floats of shared memory, as vectors. The threads of a warp stand 4 x 8, the
- * first two down, so that neighbours share what they read and a warp reads
- * each vector once.
+ * Why these shapes: a step of R x S fused multiply-adds reads R + S floats of
+ * shared memory, as vectors. The threads of a warp stand 4 x 8, the first two
+ * down, so that neighbours share what they read and a warp reads each vector
+ * once.
  */
 #ifndef FSDP_CTS_CUDA_TILE_CUH
 #define FSDP_CTS_CUDA_TILE_CUH
@@ -19,8 +19,8 @@ enum {
     GAP = 4 /* floats behind a row in shared memory, against conflicts */
 };
 
-/* DOWN x ACROSS threads, DEPTH terms a slice. RESIDENT_: blocks that are to
- * fit into a multiprocessor, which is what bounds the registers. */
+/* DOWN x ACROSS threads, DEPTH terms a slice. RESIDENT_: how many blocks are to
+ * fit into a multiprocessor, which bounds the registers. */
 template <int DOWN_, int ACROSS_, int R_, int S_, int DEPTH_, int RESIDENT_>
 struct tile_of {
     static constexpr int down = DOWN_, across = ACROSS_, R = R_, S = S_;
@@ -91,7 +91,7 @@ read_own(float (&to)[N], const float *row, unsigned int t)
     }
 }
 
-/* The other way, to shared memory. */
+/* Writes them, to shared memory. */
 template <int T, int N>
 static __device__ __forceinline__ void store_own(float *row, unsigned int t,
                                                  const float (&from)[N])
@@ -107,8 +107,8 @@ static __device__ __forceinline__ void store_own(float *row, unsigned int t,
     }
 }
 
-/* The same to global memory that is aligned as the vectors want it. The
- * plain assignment of a vector would be taken apart. */
+/* Writes them to global memory, which is aligned as vectors need it. The
+ * compiler would take a plain assignment of a vector apart. */
 template <int T, int N>
 static __device__ __forceinline__ void write_own(float *row, unsigned int t,
                                                  const float (&from)[N])
@@ -126,7 +126,7 @@ static __device__ __forceinline__ void write_own(float *row, unsigned int t,
     }
 }
 
-/* A term a row, of all rows (or columns) of the tile. */
+/* One term of each row (or column) of the tile, for all terms of a slice. */
 template <unsigned int X, unsigned int DEPTH> struct slice {
     float x[DEPTH][X + GAP];
 };
@@ -136,7 +136,7 @@ template <class T> struct slices {
     slice<T::columns, T::depth> right[2];
 };
 
-/* The lesser of what is left and what a tile takes. */
+/* The lesser of how much is left and how much a tile takes. */
 static __device__ __forceinline__ unsigned int at_most(unsigned int most,
                                                        uint64_t left)
 {
@@ -144,15 +144,15 @@ static __device__ __forceinline__ unsigned int at_most(unsigned int most,
 }
 
 /*
- * An operand of a product, elements (x, k) with x the row of the result for
- * the left one, its column for the right one. K_INNER: k is contiguous. It
- * walks along k, a slice at a time; a thread brings fours of neighbours in
- * memory, `passes` of them.
+ * An operand of a product, elements (x, k) with x the row of the result for the
+ * left one, its column for the right one. K_INNER: k is contiguous. It walks
+ * along k, a slice at a time; a thread brings fours of neighbours in memory,
+ * `passes` of them.
  *
- * WHOLE: all of the tile is inside, and fours are aligned. Else each element is
- * looked at. What lies outside is not read, and what stands there instead is
- * never used, because a sum ends where its terms end: adding 0 * 0 would turn
- * -0 into +0.
+ * WHOLE: all of the tile is inside, and fours are aligned. Otherwise each
+ * element is checked. Elements outside are not read, and the values in their
+ * places are never used, because a sum ends where its terms end: adding 0 * 0
+ * would turn -0 into +0.
  */
 template <unsigned int THREADS_, unsigned int X, unsigned int DEPTH,
           bool K_INNER, bool WHOLE>
@@ -249,7 +249,7 @@ using left_of = operand<T::threads, T::rows, T::depth, K_INNER, WHOLE>;
 template <class T, bool K_INNER, bool WHOLE>
 using right_of = operand<T::threads, T::columns, T::depth, K_INNER, WHOLE>;
 
-/* One term of the sums of a thread: acc += a's element times b's, each. */
+/* Adds one term to the sums of a thread: acc += a's element times b's, each. */
 template <class T>
 static __device__ __forceinline__ void step(float (&acc)[T::R][T::S],
                                             const float *a, const float *b)
@@ -269,9 +269,9 @@ static __device__ __forceinline__ void step(float (&acc)[T::R][T::S],
 }
 
 /*
- * acc goes on by k terms of a and b. `turn` says which of the two slices is
- * the next one; the other was read before this one's barrier, so that there is
- * one barrier a slice, and none between two products.
+ * Goes on with acc by k terms of a and b. `turn` says which of the two slices
+ * is the next one. The other was read before this one's barrier, so that there
+ * is one barrier for each slice, and none between two products.
  */
 template <class T, bool WHOLE, class A, class B>
 static __device__ __forceinline__ void

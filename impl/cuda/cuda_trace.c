@@ -3,10 +3,10 @@
  * cuda_trace.c - what ran when, for people: times from events, for traces
  * (device.h, stamp), and ranges for profilers that read NVTX.
  *
- * A time is an event behind the work. What it says is known when the host has
- * waited for it: so long after another event, of which the host knows when it
- * was. Nothing is made, recorded or asked unless somebody wants a trace, and a
- * range costs a call through a pointer that is NULL where no profiler looks.
+ * A time is an event behind the work. It is known when the host has waited for
+ * the event: so long after another event, whose time the host knows. Nothing is
+ * made, recorded or asked unless a trace is wanted, and where no profiler looks
+ * a range costs a call through a pointer that is NULL.
  */
 #include "cuda_trace.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_transport.h - how bytes get from GPU to GPU within a group of ranks.
- * What is made of them, folds above all, is the communicator's (cuda_comm.c).
+ * What is done with them, above all folds, is the communicator's part
+ * (cuda_comm.c).
  *
  * All functions enqueue on the target's stream, in the same order on every
  * member; a failure sticks to the device (cuda_device.h).
@@ -11,7 +12,7 @@
 
 #include "cuda_device.h"
 
-/* What one member sends to, or receives from, another; 0 bytes: nothing. */
+/* The bytes that one member sends to, or receives from, another; 0: nothing. */
 struct cuda_message {
     const void *in;
     uint64_t in_bytes;
@@ -27,8 +28,8 @@ struct cuda_group {
 
 struct cuda_transport {
     void *self;
-    /* message[r] with each member r but oneself. The longest of all messages
-     * of the group is one that every member sends or receives. */
+    /* Exchanges message[r] with each other member r. The longest of all
+     * messages of the group is one that every member sends or receives. */
     int (*exchange)(void *self, const struct cuda_target *target,
                     const struct cuda_message *message);
     /* Every member's bytes, in order; in may be its own place in out. */
@@ -47,7 +48,7 @@ struct cuda_transport {
 /* ---- cuda_nccl.c ---- */
 
 enum {
-    CUDA_NCCL_ID = 128 /* bytes of what the first member tells the others */
+    CUDA_NCCL_ID = 128 /* bytes that the first member sends to the others */
 };
 
 /* MISMATCH: another major version of the library. */

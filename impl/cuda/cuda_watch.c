@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_watch.c - what the ranks of a host share, and time.
+ * cuda_watch.c - the memory that the ranks of a host share, and time.
  *
- * It lies in a memfd of the first rank of the host, which the others
- * open through /proc: nothing has a name that could be left behind.
+ * The memory is a memfd of the first rank of the host, which the others open
+ * through /proc: nothing has a name that could be left behind.
  */
 #include "cuda_watch.h"
 
@@ -26,7 +26,7 @@ enum {
     MOST_RANKS = CUDA_COUNTED,
 };
 
-/* What a rank tells the others of itself. */
+/* What a rank tells the others about itself. */
 struct card {
     uint64_t host; /* a hash of what two ranks of one host have in common */
     int32_t pid, fd;

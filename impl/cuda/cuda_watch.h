@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_watch.h - who waits for the GPU looks around while it waits: has
- * another rank failed, has its process gone, does nothing happen any more?
+ * cuda_watch.h - a thread that waits for the GPU looks around while it waits:
+ * has another rank failed, has its process gone, does nothing happen any more?
  *
  * A rank that waits for work in which others take part cannot be told by a
  * message. The ranks of one host share a word that says "aborted", and their
- * process ids. Ranks of other hosts are seen through NCCL's errors, and
- * through time that passes.
+ * process ids. Ranks of other hosts are seen through NCCL's errors, and through
+ * time that passes.
  */
 #ifndef FSDP_CTS_CUDA_WATCH_H
 #define FSDP_CTS_CUDA_WATCH_H
@@ -22,8 +22,8 @@ struct cuda_watch;
 int cuda_watch_open(const struct fsdp_env *env, struct cuda_watch **out);
 void cuda_watch_close(struct cuda_watch *watch); /* NULL is allowed */
 
-/* A number that the ranks of this rank's host have in common; how many they
- * are; how many come before this one. */
+/* A number that all ranks of this rank's host have in common; how many ranks
+ * these are; how many come before this one. */
 uint64_t cuda_watch_host(const struct cuda_watch *watch);
 uint32_t cuda_watch_locals(const struct cuda_watch *watch);
 uint32_t cuda_watch_local_rank(const struct cuda_watch *watch);
@@ -36,7 +36,8 @@ enum {
 };
 struct cuda_counters {
     _Atomic uint64_t put[CUDA_COUNTED], taken[CUDA_COUNTED];
-    _Atomic uint64_t closed[CUDA_COUNTED]; /* what it had opened of others */
+    _Atomic uint64_t closed[CUDA_COUNTED]; /* has closed what it had opened of
+                                            * others */
 };
 struct cuda_counters *cuda_watch_counters(struct cuda_watch *watch,
                                           uint32_t group);
@@ -44,16 +45,16 @@ struct cuda_counters *cuda_watch_counters(struct cuda_watch *watch,
 /* Tells the ranks of this host. Any thread. */
 void cuda_watch_abort(struct cuda_watch *watch);
 
-/* A wait begins. */
+/* One wait, from its beginning. */
 struct cuda_wait {
     uint64_t looks;
     int64_t since_ms;
 };
 
 /*
- * Called again and again in a wait; gives the processor away if that takes
- * longer. ABORTED: another rank failed, or its process is gone; TIMEOUT: this
- * wait has taken too long. `said` says which, in 80 bytes.
+ * Called again and again during a wait; gives the processor away if the wait
+ * takes longer. ABORTED: another rank failed, or its process is gone; TIMEOUT:
+ * this wait has taken too long. `said` says which, in 80 bytes.
  */
 int cuda_watch_look(struct cuda_watch *watch, struct cuda_wait *wait,
                     char said[80]);

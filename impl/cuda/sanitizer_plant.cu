@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sanitizer_plant.cu - TEST ONLY: what compute-sanitizer has to find, so that
- * "clean" means something: a write beyond an allocation, a race of two warps in
- * shared memory, or a barrier of threads that are none of it. As `fsdp-cts run
- * --world threads` does, a program that the first one has started does it in a
- * thread, which a tool that looks into one process alone does not see.
+ * sanitizer_plant.cu - TEST ONLY: faults that compute-sanitizer has to find, so
+ * that "clean" means something: a write beyond an allocation, a race of two
+ * warps in shared memory, or a barrier of threads that are not among those that
+ * it names. As under `fsdp-cts run --world threads`, they happen in a thread of
+ * a program that the first program has started; a tool that looks into one
+ * process alone does not see them.
  */
 #include <cuda_runtime.h>
 #include <pthread.h>

@@ -9,7 +9,7 @@
 
 const struct fsdp_engine *fsdp_impl_engine(void);
 
-/* The device that it is linked with (impl_devices.c). */
+/* Opens the device that the program is linked with (impl_devices.c). */
 int impl_open_device(struct fsdp_env *env);
 void impl_close_device(struct fsdp_env *env);
 

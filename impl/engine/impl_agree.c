@@ -35,7 +35,7 @@ static uint64_t hash_groups(uint64_t h, const struct fsdp_options *o)
     return h;
 }
 
-/* Field by field: between fields a struct holds what it likes. */
+/* Field by field, since the bytes between fields are undefined. */
 static uint64_t hash_options(uint64_t h, const struct fsdp_options *o)
 {
     const uint32_t numbers[] = {

@@ -37,7 +37,7 @@ int impl_arena_rest(struct impl_arena *a)
     return FSDP_OK;
 }
 
-/* As much as any step that is known needs; nothing lives there. */
+/* Makes storage as large as any known step needs. Nothing lives in it now. */
 static int ensure(struct impl_arena *a)
 {
     uint64_t room = 0;
@@ -222,8 +222,9 @@ int impl_arena_take(struct impl_arena *a, uint64_t n, float **out)
     return FSDP_OK;
 }
 
-/* What was taken last mostly goes first: gradient shards, which wait for the
- * step, lie at the front. */
+/* The search begins at the end, since the value that was taken last is mostly
+ * given back first: gradient shards, which wait for the step, lie at the
+ * front. */
 void impl_arena_give(struct impl_arena *a, struct fsdp_stream *stream,
                      const void *p)
 {

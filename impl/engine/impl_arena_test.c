@@ -261,8 +261,9 @@ UNIT_TEST(storage_is_what_lives)
     }
 }
 
-/* What is packed lives beside its unit in both directions. No order of places
- * is known to fit always; that one is not found costs a hundredth at most. */
+/* Packed copies live beside their units in both directions. No order of places
+ * is known to fit always; where none is found the loss is a hundredth at
+ * most. */
 UNIT_TEST(packed_storage_is_nearly_what_lives)
 {
     static const char *const kind[] = {"s", "ns", "ss"};
@@ -303,7 +304,8 @@ UNIT_TEST(steps_of_more_microbatches_are_known)
     close_engine(&e);
 }
 
-/* What it needs beyond the gaps is its own; the next one is known. */
+/* Values of a differing step that fit in no gap get storage of their own; the
+ * next step of that kind is known. */
 UNIT_TEST(a_step_turns_out_to_be_another)
 {
     struct engine e;

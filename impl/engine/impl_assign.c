@@ -39,7 +39,7 @@ int impl_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
     if (begin >= end) {
         return FSDP_OK;
     }
-    s->loaded = true; /* what a load that fails must bring back */
+    s->loaded = true; /* a load that fails must restore these values */
     FSDP_TRY(d->sync(d->self, NULL));
     FSDP_TRY(d->copy(
         d->self, NULL, s->unit[x->unit].shard + x->local + (begin - x->first),

@@ -99,7 +99,7 @@ int impl_zero_grad(struct fsdp_sharded *s)
     return impl_drop_gradients(s);
 }
 
-/* Whoever reads them reads them on no stream. */
+/* The caller reads the pieces on no stream. */
 int impl_pieces(struct fsdp_sharded *s,
                 void (*visit)(void *, const struct fsdp_piece *), void *context)
 {

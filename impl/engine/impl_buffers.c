@@ -52,7 +52,7 @@ static int copy(struct fsdp_sharded *s, uint32_t b, void *resting, bool out)
     const struct fsdp_device *d = s->env->device;
     const struct impl_buffer *x = &s->buffer[b];
 
-    /* What the model wrote last may still be on its way. */
+    /* The model's last write to the buffer may still be on its way. */
     FSDP_TRY(d->copy(d->self, s->env->compute, out ? resting : x->p,
                      out ? x->p : resting, resting_bytes(s, b)));
     return d->sync(d->self, s->env->compute);

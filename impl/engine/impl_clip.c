@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * impl_clip.c - gradients are measured on the host, a piece at a time, and
- * scaled where they lie. What ranks tell each other goes out of band.
+ * scaled where they lie. What ranks tell each other for this goes out of band.
  */
 #include "impl_calls.h"
 #include "impl_norm.h"
@@ -62,7 +62,7 @@ static int measure(const struct fsdp_sharded *s, const struct fsdp_clip *clip,
     return FSDP_OK;
 }
 
-/* Those of this replica, whose ranks lie side by side. */
+/* Adds up the sums of this replica's ranks, which lie side by side. */
 static int add_up(const struct fsdp_sharded *s, const struct impl_norm *mine,
                   struct impl_norm *out)
 {
@@ -104,7 +104,7 @@ static int scale(const struct fsdp_sharded *s, float factor)
     return FSDP_OK;
 }
 
-/* What its writer knew of it; the rest is 0. */
+/* The fields that the caller's version of the struct has; the rest is 0. */
 static struct fsdp_clip known(const struct fsdp_clip *given)
 {
     struct fsdp_clip clip;

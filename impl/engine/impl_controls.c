@@ -174,8 +174,9 @@ static int check_unit(const struct fsdp_sharded *s, uint32_t unit,
                            unit, s->units.n_units);
 }
 
-/* Of which no plan knows: it has storage of its own. Where units lie as they
- * are gathered, compute waits when it needs them. */
+/* Unshards a unit by hand. No plan knows of it, so it has storage of its own.
+ * Where units lie as they are gathered, compute waits when it needs the
+ * unit. */
 int impl_unshard_unit(struct fsdp_sharded *s, uint32_t unit)
 {
     struct impl_unit *x;

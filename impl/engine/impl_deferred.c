@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * impl_deferred.c - models without initial values: a bit for each element of
- * this rank's shards, which is set as long as it has none.
+ * this rank's shards, which is set until the element is given a value.
  */
 #include "impl_calls.h"
 

@@ -5,7 +5,7 @@
  */
 #include "impl_calls.h"
 
-/* The first that says one. */
+/* The first of these that is given: the unit's own, then the option. */
 static uint32_t choose(const uint32_t *own, uint32_t unit, uint32_t option,
                        uint32_t otherwise)
 {

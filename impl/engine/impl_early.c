@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_early.c - a step that is made in a pass: each unit is stepped behind its
- * reduction, on the stream where that ends, beside the backward of those before
- * it. Nothing in the pass uses a unit that was stepped, unless the caller
- * unshards it by hand; what comes behind the pass waits for all steps.
+ * impl_early.c - a step that is made in a pass: each unit is stepped after its
+ * reduction, on the stream where that ends, beside the backward of earlier
+ * units. Nothing in the pass uses a unit that was stepped, unless the caller
+ * unshards it by hand; whatever comes after the pass waits for all steps.
  */
 #include "impl_calls.h"
 
@@ -33,7 +33,7 @@ int impl_check_unset(const struct fsdp_sharded *s, const char *where)
                                      "comes first");
 }
 
-/* Reductions of a unit in a plan: one a backward window. */
+/* How many reductions of a unit a plan has: one for each backward window. */
 static uint32_t reductions(const struct impl_plan *plan, uint32_t u)
 {
     uint32_t n = 0;

@@ -13,7 +13,8 @@ enum {
     AT_ONCE = 1 << 12 /* elements */
 };
 
-/* Their exponent is all ones. Without branches, so that it vectorises. */
+/* The exponent of such a number is all ones. Without branches, so that it
+ * vectorises. */
 static bool all_finite(const float *x, uint64_t n)
 {
     const uint32_t exponent = 0x7f800000u;

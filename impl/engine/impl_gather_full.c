@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_gather_full.c - the full form, written by one rank: each slice goes
- * from its owner to rank 0, which hands it to the file at once. No rank has
- * more than one slice of a tensor in addition to what rests: place for the
- * largest is taken by all ranks, or by none, before the first is sent.
+ * impl_gather_full.c - the full form, written by one rank: each slice goes from
+ * its owner to rank 0, which hands it to the file at once. In addition to what
+ * rests, a rank holds one slice of a tensor at most: all ranks, or none, take
+ * room for the largest slice before the first is sent.
  */
 #include "impl_checkpoint.h"
 
@@ -11,7 +11,7 @@ enum {
     SLICE = 1 << 12
 }; /* elements to the host at a time */
 
-/* Which slices there are, of all shard indices, in turns: i of each. */
+/* Tells which slices there are in turn i: slice i of each shard index. */
 static int tell_slices(struct fsdp_sharded *s, uint32_t i,
                        struct checkpoint_slice all[CHECKPOINT_MAX_WORLD],
                        bool *more)
@@ -47,7 +47,7 @@ static int broadcast(struct fsdp_sharded *s, uint32_t root, float *p,
     return s->shards > 1 ? comm->run(comm->self, NULL, &c) : FSDP_OK;
 }
 
-/* What fails here on this rank alone is told by save_wait. */
+/* If this fails, it fails on this rank alone, and save_wait reports it. */
 static void put_slice(struct fsdp_sharded *s, const struct checkpoint_slice *x,
                       const float *p)
 {
@@ -84,7 +84,8 @@ static int move(struct fsdp_sharded *s, uint32_t root, uint32_t i,
     return FSDP_OK;
 }
 
-/* The largest slice that this rank is sent, or sends from the host; 0: none. */
+/* The largest slice that this rank receives, or sends from the host; 0:
+ * none. */
 static int find_room(struct fsdp_sharded *s, uint64_t *room)
 {
     const struct impl_holding *h = &s->checkpoints->named;

@@ -26,7 +26,7 @@ int impl_open_gradient(struct fsdp_sharded *s, uint32_t u,
         x->grad_whole - x->grad_numel);
 }
 
-/* Where a parameter's gradients add up, under whichever name. */
+/* Where the gradients of a parameter add up, those of all its names. */
 static void *sum_of(const struct fsdp_sharded *s,
                     const struct impl_parameter *x)
 {

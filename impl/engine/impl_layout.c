@@ -136,8 +136,8 @@ static void place_tied(struct fsdp_sharded *s, struct impl_parameter *x)
     s->unit[x->unit].shares = true;
 }
 
-/* What is ignored is in a unit behind the last one, of which nothing is made,
- * and as frozen as it can be. */
+/* An ignored parameter is in a unit of number n_units, after the last real one.
+ * Nothing is made of that unit, and the parameter is frozen. */
 static uint32_t unit_of(const struct fsdp_sharded *s, uint32_t p)
 {
     uint32_t u = fsdp_unit_of(s->model, &s->units, p);
@@ -285,7 +285,7 @@ static int size_units(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-/* As gradients are divided until somebody says otherwise. */
+/* The factors that gradients are divided by until `set` changes them. */
 static int find_factors(struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units.n_units; u++) {
@@ -350,7 +350,7 @@ static void cut_rows(const struct fsdp_sharded *s, struct impl_parameter *x)
     x->grad_local = x->grad_block_at;
 }
 
-/* As in the gradient's shard, but without holes. */
+/* The place in states: as in the gradient's shard, but without holes. */
 static void place_state(struct fsdp_sharded *s, struct impl_parameter *x)
 {
     struct impl_unit *unit = &s->unit[x->unit];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_layout_test.c - the tables of both layouts, and what is packed,
- * against numbers worked out by hand: 5 rows of 2, 3 elements, a scalar, and
- * a parameter without elements, over four shards; all of it trainable, or not.
+ * impl_layout_test.c - the tables of both layouts, and packed copies, against
+ * numbers worked out by hand: 5 rows of 2, 3 elements, a scalar, and a
+ * parameter without elements, over four shards; all of it trainable, or not.
  */
 #include "impl.h"
 #include "impl_calls.h"
@@ -29,7 +29,7 @@ static const struct fsdp_model model = {.size = sizeof(model),
                                         .parameter_n_dims = n_dims,
                                         .parameter_flags = zeros};
 
-/* Of some parameters no gradient is wanted. */
+/* A model some of whose parameters are frozen. */
 static struct fsdp_model freeze(const uint32_t flags[PARAMETERS])
 {
     struct fsdp_model frozen = model;

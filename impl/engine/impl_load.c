@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* What a load replaces, of the one form or of the other. */
+/* The tensors that a load replaces, in either form. */
 struct replaced {
     struct fsdp_sharded *s;
     const struct impl_holding *h;
@@ -81,7 +81,8 @@ static uint64_t *copy_steps(const struct fsdp_sharded *s)
     return own;
 }
 
-/* Of all, and of what has a count of its own. */
+/* Sets the steps of all parameters, then those of parameters with a count of
+ * their own. */
 static int take_steps(struct fsdp_sharded *s, const struct checkpoint *c,
                       const uint64_t *own)
 {
@@ -131,8 +132,8 @@ static int rest(struct fsdp_sharded *s)
     return s->env->device->sync(s->env->device->self, NULL);
 }
 
-/* What is loaded of buffers waits in host memory, as it will rest, until all
- * else is there. */
+/* Reads buffers into host memory, in the form in which they will rest. There
+ * they wait until all else has been loaded. */
 static int fetch_buffers(struct fsdp_sharded *s, struct checkpoint *c,
                          void **stored, char *why)
 {
@@ -225,7 +226,7 @@ int impl_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
     stored = calloc(s->model->n_buffers + (size_t)1, sizeof(*stored));
     own = copy_steps(s);
     status = stored && own ? impl_checkpoints(s) : FSDP_ERR_NOMEM;
-    /* It is all ranks that load, or none. */
+    /* Either all ranks load, or none. */
     status = checkpoint_agree(s->env, "impl.load", status, "out of memory");
     if (status == FSDP_OK && stored && s->checkpoints) {
         status = checkpoint_load_open(

@@ -14,7 +14,8 @@
 static const uint32_t BITS =
     FSDP_OFFLOAD_ALL | FSDP_OFFLOAD_OPTIMIZER | FSDP_OFFLOAD_PARAMS;
 
-/* What a unit says for itself: OWN and bits, all (1), or nothing (2). */
+/* Whether a unit's own entry is valid: OWN and bits, all (1), or nothing
+ * (2). */
 static bool is_said(uint32_t own)
 {
     return own & FSDP_OFFLOAD_OWN ? !(own & ~(BITS | FSDP_OFFLOAD_OWN))
@@ -115,7 +116,7 @@ int impl_bring(struct fsdp_sharded *s, struct fsdp_stream *stream, uint32_t u,
 
 /* ---- Results of reductions ----------------------------------------------- */
 
-/* What is there is the gradient as it is. */
+/* Whether the result becomes the gradient as it is, without a sum or a cast. */
 static bool is_kept(const struct impl_unit *x)
 {
     return !x->grad_shard && x->dtype.reduce == FSDP_DTYPE_F32;
@@ -139,7 +140,8 @@ static void *gradient_slot(const struct fsdp_sharded *s, uint32_t u)
     return impl_slot(&s->host_grads, s->unit[u].own_grad_shard);
 }
 
-/* As many as are in flight lie side by side. */
+/* The next place for a result on the host; as many lie side by side as may be
+ * in flight. */
 static void *next_slot(struct fsdp_sharded *s)
 {
     const uint32_t most = s->options.reduces_in_flight;
@@ -149,8 +151,9 @@ static void *next_slot(struct fsdp_sharded *s)
     return impl_slot(&s->host_staging, at);
 }
 
-/* Where it is copied to: a gradient that is stepped as soon as it is there
- * needs no place for longer than what is added to another one. */
+/* Where a result is copied to. A gradient that is stepped as soon as it is
+ * there needs its place only briefly, like a result that is added to another
+ * one. */
 static int take_landed(struct fsdp_sharded *s, uint32_t u)
 {
     struct impl_unit *x = &s->unit[u];
@@ -240,7 +243,7 @@ int impl_landed_all(struct fsdp_sharded *s)
 
 /* ---- The step ------------------------------------------------------------ */
 
-/* What it was copied for before has been copied. */
+/* Waits for the last copy of the shard to the device, which still reads it. */
 static int wait_for_readers(struct fsdp_sharded *s, uint32_t u)
 {
     struct impl_unit *x = &s->unit[u];

@@ -6,7 +6,7 @@
  */
 #include "impl_calls.h"
 
-/* What a step does with a span's elements. Fields that the optimizer does not
+/* The numbers that a step uses for a span. Fields that the optimizer does not
  * have are 0. */
 struct hyper {
     float lr, weight_decay;
@@ -127,8 +127,8 @@ static float product(float beta, uint64_t steps)
     return p;
 }
 
-/* Of all steps the products of the options' betas are known; others are made
- * again. */
+/* The products of the options' betas over all steps are kept; products of other
+ * betas, or over fewer steps, are computed again. */
 void impl_settle_powers(struct fsdp_sharded *s)
 {
     const struct fsdp_options *o = &s->options;

@@ -132,7 +132,7 @@ static int fill(const struct fsdp_sharded *s, uint32_t u, uint64_t from,
                           to - from);
 }
 
-/* What lies between rows: gaps that meet are one. */
+/* Fills the gaps between rows with zeros; adjacent gaps are filled as one. */
 static int fill_padding(const struct fsdp_sharded *s, uint32_t u)
 {
     const struct impl_index *of = &s->of_unit;

@@ -50,7 +50,7 @@ uint64_t impl_place_load(const struct impl_life *life, uint32_t n)
 {
     uint64_t most = 0;
 
-    /* What lives most at once, lives so when one of them begins. */
+    /* The load is highest at a moment at which some value begins. */
     for (uint32_t i = 0; i < n; i++) {
         uint64_t now = 0;
         for (uint32_t j = 0; j < n; j++) {
@@ -138,8 +138,8 @@ static uint32_t try_order(struct placing *x)
 
 /* ---- The search -------------------------------------------------------- */
 
-/* Whoever did not fit goes first the next time, and to an end that is drawn:
- * the same one in every run. */
+/* A value that did not fit is placed first in the next try, at an end that is
+ * drawn: the same one in every run. */
 static void promote(struct placing *x, uint32_t k)
 {
     uint32_t o = x->order[k];

@@ -82,13 +82,13 @@ static int gather(struct fsdp_sharded *s, struct impl_plan *plan,
     return impl_gather(s, a->unit, s->unit[a->unit].dtype.param, slot, free_at);
 }
 
-/* What stays behind the pass has storage of its own. */
+/* A unit that stays unsharded after the pass has storage of its own. */
 static void *slot_of(const struct fsdp_sharded *s, uint32_t u, uint64_t at)
 {
     return s->unit[u].knob.reshard_backward ? impl_slot(&s->full, at) : NULL;
 }
 
-/* It may be unsharded already: since an earlier pass, or by hand. */
+/* The unit may be unsharded already: since an earlier pass, or by hand. */
 static int gather_if_sharded(struct fsdp_sharded *s, struct impl_plan *plan,
                              const struct impl_action *a, uint32_t point)
 {
@@ -100,8 +100,8 @@ static int gather_if_sharded(struct fsdp_sharded *s, struct impl_plan *plan,
     return x->full || x->arrived ? FSDP_OK : gather(s, plan, a, point);
 }
 
-/* What was there when it was to be gathered may have been resharded by hand
- * since. */
+/* A unit that was unsharded when the plan gathers it may have been resharded by
+ * hand since. */
 static int open(struct fsdp_sharded *s, uint32_t u)
 {
     struct impl_unit *x = &s->unit[u];
@@ -113,7 +113,8 @@ static int open(struct fsdp_sharded *s, uint32_t u)
     return impl_open(s, u);
 }
 
-/* Whoever lies in its place next need not know that nothing lay there. */
+/* Nothing lay in this place, but the value that takes it next waits for its end
+ * in any case. */
 static int skip(const struct fsdp_sharded *s, struct impl_life *life)
 {
     return life ? impl_mark(s, s->env->compute, &life->died) : FSDP_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_rank0.c - initial values that rank 0 alone has: rank 0 sends all
+ * impl_rank0.c - initial values that only rank 0 has: rank 0 sends all
  * parameters of a unit at once, one unit after the other, and each rank keeps
- * what it owns.
+ * the part that it owns.
  */
 #include "impl_calls.h"
 
@@ -77,7 +77,7 @@ static int send(struct fsdp_sharded *s, uint32_t u)
 
 int impl_send_initial(struct fsdp_sharded *s)
 {
-    s->loaded = true; /* what this rank has it cannot make again */
+    s->loaded = true; /* this rank cannot make its values again */
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         if (s->unit[u].numel > 0) {
             FSDP_TRY(send(s, u));

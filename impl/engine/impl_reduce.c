@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_reduce.c - gradients meet: within the shard dimension on one stream,
- * across replicas on another, so that the all-reduce of one unit runs beside
- * the reduce-scatter of the next. What was sent is dead as soon as the first of
- * the two has read it.
+ * impl_reduce.c - sums gradients over ranks: within the shard dimension on one
+ * stream, across replicas on another, so that the all-reduce of one unit runs
+ * beside the reduce-scatter of the next. A gradient that was sent is dead as
+ * soon as the first of the two has read it.
  */
 #include "impl_calls.h"
 
-/* What is sent of a unit. */
+/* The gradient of a unit as it is sent. */
 static const void *sent_of(const struct impl_unit *x)
 {
     return x->repacks ? x->packed : x->grad;
 }
 
-/* One shard is all of it. */
+/* With one shard, this rank's chunk is the whole gradient. */
 static int copy_own(struct fsdp_sharded *s, struct impl_unit *x, void *to)
 {
     const struct fsdp_device *d = s->env->device;
@@ -170,7 +170,8 @@ static int hand_over(struct fsdp_sharded *s, uint32_t u, void **sum)
     return FSDP_OK;
 }
 
-/* What is not the gradient as it is, or where it is. */
+/* Reduces to staging a result that must still be cast, added to the gradient or
+ * copied to the host. */
 static int reduce_to_staging(struct fsdp_sharded *s, uint32_t u,
                              const struct impl_life *life)
 {
@@ -192,7 +193,8 @@ static bool is_in_place(const struct impl_unit *x)
            x->dtype.reduce == FSDP_DTYPE_F32;
 }
 
-/* Where the gradient shard will lie, if that is what becomes of it. */
+/* Takes the place of the gradient shard, if the partial sum will become
+ * that. */
 static int take_partial(struct fsdp_sharded *s, uint32_t u)
 {
     struct impl_unit *x = &s->unit[u];
@@ -229,7 +231,7 @@ static int add_to_partial(struct fsdp_sharded *s, uint32_t u,
     return end_sum(s, u, s->last, &sum);
 }
 
-/* They meet for all of it. */
+/* Replicas sum over all partial sums at once. */
 static int complete_partial(struct fsdp_sharded *s, uint32_t u)
 {
     struct impl_unit *x = &s->unit[u];

@@ -79,7 +79,8 @@ static uint64_t trainable_before(const struct fsdp_sharded *s, uint32_t u,
     return n;
 }
 
-/* Where shard k of a unit begins among those of all; a state has no holes. */
+/* The element at which shard k of a unit begins, among those of all its shards.
+ * A state has no elements for frozen parameters. */
 static uint64_t shard_begins(const struct fsdp_sharded *s, uint32_t u,
                              bool state, uint32_t k)
 {
@@ -181,7 +182,8 @@ void impl_checkpoints_release(struct fsdp_sharded *s)
 
 /* ---- The snapshot -------------------------------------------------------- */
 
-/* NULL: there is none, or nothing is left behind it for who writes it. */
+/* Room for the snapshot. NULL if there is none, or if the thread that writes
+ * would have no memory left. */
 static float *snapshot_room(uint64_t n)
 {
     float *room = malloc(n * sizeof(*room) + WRITER_BYTES);
@@ -295,7 +297,7 @@ static int check_state(struct fsdp_sharded *s)
     return impl_retire_all(s);
 }
 
-/* Those that persist, of rank 0: buffers stand last in any table. */
+/* On rank 0, copies the buffers that persist: they stand last in any table. */
 static int take_buffers(struct fsdp_sharded *s, uint32_t n_entries,
                         struct checkpoint_whole *whole, uint32_t *n)
 {
@@ -317,7 +319,7 @@ static int take_buffers(struct fsdp_sharded *s, uint32_t n_entries,
     return FSDP_OK;
 }
 
-/* What is saved, and that there is room for it. */
+/* Fills in where values are read, and copies the buffers. */
 static int take_source(struct fsdp_sharded *s, struct checkpoint_request *r,
                        struct checkpoint_whole *whole)
 {
@@ -356,7 +358,7 @@ static int begin_save(struct fsdp_sharded *s, const struct fsdp_save *save)
         own && whole ? take_source(s, &request, whole) : FSDP_ERR_NOMEM;
 
     request.own = own;
-    /* Who is alone with a failure would be waited for. */
+    /* A rank that failed alone would leave the others waiting for it. */
     status = checkpoint_agree(s->env, "impl.save_begin", status,
                               status == FSDP_ERR_NOMEM
                                   ? "out of memory"

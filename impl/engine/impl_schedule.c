@@ -102,7 +102,7 @@ static void gather_ahead(struct walk *w, uint32_t at)
     }
 }
 
-/* Where what is sent of unit u lives. */
+/* The life of the copy of unit u's gradient that is sent. */
 static struct impl_life *sent_life(struct walk *w, uint32_t u)
 {
     return w->packed[u] != IMPL_NO_LIFE ? &w->plan->wire[w->packed[u]]
@@ -140,7 +140,7 @@ static void begin_window(struct walk *w, uint32_t at)
         return;
     }
     plan->has_backward = true;
-    /* Its last one is still being sent. */
+    /* The unit's last gradient is still being sent. */
     while (w->grad[u] != IMPL_NO_LIFE || w->packed[u] != IMPL_NO_LIFE) {
         retire(w);
     }

@@ -103,8 +103,8 @@ UNIT_TEST(units_follow_one_another)
     }
 }
 
-/* What arrives is unpacked where a window opens, not where it was gathered;
- * a gradient is packed before it is sent, and dead then. */
+/* A unit that has arrived is unpacked where its window opens, not where it was
+ * gathered; a gradient is packed before it is sent, and dead then. */
 UNIT_TEST(units_are_packed)
 {
     static const uint32_t point[] = {F, f, F, f, F, f, B, b, B, b, B, b};

@@ -81,7 +81,7 @@ static int open_stream(const struct fsdp_sharded *s, const char *name,
                                          "the device has no stream %s", name);
 }
 
-/* A device without streams has finished on return, all of it in order. */
+/* On a device without streams every call has finished on return, in order. */
 static int open_streams(struct fsdp_sharded *s)
 {
     if (!s->env->compute) {
@@ -155,7 +155,8 @@ int impl_initialise(const struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-/* As much of a struct as its writer knew; the rest means the default. */
+/* Copies the fields that the writer's version of a struct has; the others are
+ * 0, which means the default. */
 static void read_known(void *to, uint32_t size, const void *from,
                        uint32_t from_size)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_slots.c - storage for what rests, and, where something runs ahead, slots
- * for all else. There is one block for each kind of value, as large as what the
- * plans let live of the kind at once. What is ahead takes a place whose value,
- * of its own kind, has ended, and waits for that alone. A block is made at the
- * first BEGIN that needs it, and made anew, larger, when a later one needs
- * more: a pass without sync, a second reduction in a step. From the second step
- * on nothing is allocated.
+ * impl_slots.c - storage for values at rest and, where something runs ahead,
+ * slots for all others. There is one block for each kind of value, as large as
+ * the most of that kind that the plans let live at once. A value that is made
+ * ahead takes the place of one of its own kind that has ended, and waits for
+ * that one alone. A block is made at the first BEGIN that needs it, and made
+ * anew, larger, when a later one needs more: a pass without sync, a second
+ * reduction in a step. From the second step on nothing is allocated.
  */
 #include "impl_calls.h"
 
@@ -99,7 +99,7 @@ static void raise_to(uint64_t *room, uint64_t words)
     *room = impl_room(words) > *room ? impl_room(words) : *room;
 }
 
-/* What is copied from the host or to it lies in staging for a while. */
+/* Copies from the host or to it lie in staging for a while. */
 static void measure_copies(struct fsdp_sharded *s, uint32_t u)
 {
     const struct impl_unit *x = &s->unit[u];
@@ -116,8 +116,8 @@ static void measure_copies(struct fsdp_sharded *s, uint32_t u)
     }
 }
 
-/* Where units lie when all live at once: of a kind, one behind the other.
- * Those that unshard_all unshards are of float32. */
+/* Where units lie when all of them live at once: values of one kind, one behind
+ * the other. The copies that unshard_all makes are float32. */
 static void place_all(struct fsdp_sharded *s)
 {
     for (uint32_t i = 0; i < s->model->n_sequences; i++) {
@@ -257,7 +257,8 @@ void impl_slots_resize(struct fsdp_sharded *s)
 
 /* ---- A pass begins ----------------------------------------------------- */
 
-/* What this pass will meet that is there already, or is of another dtype. */
+/* Which staging this pass needs: for values that meet older ones, or that are
+ * cast. */
 static uint32_t stages_of(const struct fsdp_sharded *s,
                           const struct impl_plan *plan)
 {
@@ -362,7 +363,7 @@ int impl_slots_unshard_all(struct fsdp_sharded *s)
     return ensure(s, &s->full, s->full_sum, "all unsharded parameters");
 }
 
-/* It was made for once: the next pass needs less. */
+/* Frees the block that was made for unshard_all: the next pass needs less. */
 int impl_slots_reshard_all(struct fsdp_sharded *s)
 {
     if (s->full.room > s->full_room) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_spans.c - spans: what one call of the optimizer steps. Parameters that
- * lie side by side in a shard, and to which the same numbers apply, are one
- * span.
+ * impl_spans.c - spans: the elements that one call of the optimizer steps.
+ * Parameters that lie side by side in a shard, and to which the same numbers
+ * apply, are one span.
  */
 #include "impl_calls.h"
 
@@ -36,7 +36,7 @@ static bool follows(const struct impl_span *last, const struct impl_span *next)
            last->state + last->n == next->state;
 }
 
-/* They lie in the order of units. */
+/* Spans lie in the order of units. */
 static void index_spans(struct fsdp_sharded *s)
 {
     uint32_t i = 0;
@@ -49,8 +49,8 @@ static void index_spans(struct fsdp_sharded *s)
     }
 }
 
-/* Neighbours to which the same hyperparameters apply become one span; padding
- * is in none, and nothing that is frozen. */
+/* Neighbours to which the same hyperparameters apply become one span. Padding
+ * and frozen parameters are in none. */
 int impl_find_spans(struct fsdp_sharded *s)
 {
     struct impl_span *last = NULL;

@@ -49,7 +49,7 @@
 #include "impl_arena.h"
 #include "impl_schedule.h"
 
-/* What a unit's values are of outside its shard, each F32, BF16 or F16. */
+/* The dtypes of a unit's values outside its shard, each F32, BF16 or F16. */
 struct impl_dtypes {
     uint32_t param, grad, accumulate, reduce, sum;
 };
@@ -58,12 +58,12 @@ enum {
     IMPL_MIXED_SYNC = 2
 };
 
-/* What is said of a unit while it trains. */
+/* The knobs of a unit. */
 struct impl_knobs {
-    bool sync;             /* it is reduced, */
+    bool sync;             /* its gradient is reduced, */
     bool all_reduce;       /* across replicas, too */
-    bool reshard_forward;  /* it is resharded behind its forward window, */
-    bool reshard_backward; /* behind its backward one */
+    bool reshard_forward;  /* it is resharded when its forward window ends, */
+    bool reshard_backward; /* when its backward window ends */
     float divide, predivide;
 };
 
@@ -73,47 +73,52 @@ struct impl_unit {
     uint64_t chunk;  /* of a shard, with its padding */
     uint64_t padded; /* chunk * S: on the wire */
     uint64_t whole;  /* of an unsharded copy: padded, or numel if packed */
-    float prescale;  /* in this pass, before a reduction: 1 / predivide */
-    float scale;     /* behind: predivide / divide */
-    bool frozen;     /* of its parameters all are: it has no gradient */
-    bool has_holes;  /* its gradient has room for frozen parameters: flat */
-    bool shares;     /* a parameter of it has several names */
+    float prescale;  /* in this pass, before the fold: 1 / predivide */
+    float scale;     /* after the fold: predivide / divide */
+    bool frozen;     /* all of its parameters are: it has no gradient */
+    bool has_holes;  /* its gradient has places for frozen parameters: flat */
+    bool shares;     /* one of its parameters has several names */
     bool trains;     /* has a gradient, in some sequence */
-    bool repacks;    /* what is sent is a copy: packed, or of another dtype */
+    bool repacks;    /* a copy of its gradient is sent: packed, or cast */
     struct impl_dtypes dtype;
     struct impl_knobs knob, next_knob; /* of this pass; of the next one */
-    /* The same of its gradient; per parameter, of trainable ones alone. */
+    /* The same of its gradient; per parameter, of trainable parameters
+     * alone. */
     uint64_t grad_numel, grad_chunk, grad_padded, grad_whole;
-    /* What rests on the host: the shard; states and reduced gradients. */
+    /* Whether its shard rests on the host; whether its states and reduced
+     * gradient do. */
     bool shard_on_host, step_on_host;
     uint64_t n_state; /* elements of a state: grad_chunk; with frozen
                        * parameters in a flat unit, the trainable ones of
                        * this rank, without padding */
 
     float *shard;        /* [chunk], always */
-    uint64_t *lacks;     /* a bit an element: it has no value; NULL: all have */
-    float *state[2];     /* [n_state], always; in the block of what rests, or
-                          * where it was thawed or frozen in their own */
-    float *own_states;   /* that, or NULL */
-    uint32_t first_span; /* up to that of the unit behind; also of n_units */
-    uint64_t steps;      /* of the optimizer, that it took part in */
+    uint64_t *lacks;     /* a bit an element: 1 if it has no value yet; NULL:
+                          * all have one */
+    float *state[2];     /* [n_state], always; in the block of what rests or,
+                          * once a parameter was thawed or frozen, in
+                          * own_states */
+    float *own_states;   /* their own allocation, or NULL */
+    uint32_t first_span; /* its spans end where the next unit's begin; n_units
+                          * has an entry, too */
+    uint64_t steps;      /* how many steps of the optimizer it took part in */
     float *grad_shard;   /* [grad_chunk], from the first reduce to zero_grad */
     void *partial;       /* [grad_chunk]: sums over shards that replicas have
-                          * not met for yet */
+                          * not summed yet */
     void *full;          /* [whole], from the all-gather on, if S > 1, or
                           * cast from the shard */
-    uint32_t full_dtype; /* dtype.param, or F32 if all is unsharded */
+    uint32_t full_dtype; /* dtype.param, or F32 after unshard_all */
     void *grad;          /* [grad_whole], from backward until it was sent */
     void *arrived;       /* [padded], gathered and not unpacked yet */
-    void *packed;        /* [grad_padded], while it is sent for grad */
+    void *packed;        /* [grad_padded], while it is sent in place of grad */
     void *brought;       /* [chunk], its shard, copied, until it is cast */
-    float *borrowed;     /* [chunk], its shard, where it is stepped, while it
-                          * is, if it rests elsewhere */
-    void *landed;        /* [grad_chunk], on the host, a copy of a result that
-                          * is not the gradient as it is */
+    float *borrowed;     /* [chunk], a copy of its shard where it is stepped,
+                          * while it is, if it rests elsewhere */
+    void *landed;        /* [grad_chunk], on the host: the copy of a result that
+                          * is still to be added or cast */
     struct impl_life *arrived_life, *packed_life; /* or NULL */
-    uint64_t own_grad;                            /* places in their storage */
-    uint64_t own_grad_shard; /* of the device's, or of the host's */
+    uint64_t own_grad;                            /* places in blocks */
+    uint64_t own_grad_shard; /* in the device's block, or in the host's */
     uint64_t own_full;
 
     uint64_t gathered;           /* ticket of its all-gather */
@@ -121,68 +126,72 @@ struct impl_unit {
     bool windowed;               /* in a window, or kept since a forward one */
     bool by_hand;                /* gathered by `unshard`, and not open yet */
     bool in_flight;              /* grad, or packed, is being sent */
-    struct fsdp_stream *sent_by; /* and has been, at this ticket */
+    struct fsdp_stream *sent_by; /* the stream that sends it, done at this
+                                  * ticket */
     uint64_t sent;
     uint64_t brought_at; /* ticket of the last copy of its shard, or 0 */
     bool landing;        /* a result is being copied, */
-    uint64_t landed_at;  /* and has been, at this ticket; */
+    uint64_t landed_at;  /* which is done at this ticket; */
     bool steps_landed;   /* then the unit is stepped */
     bool steps_reduced;  /* it is stepped as soon as its reduction has ended, */
-    bool grad_is_sum;    /* with a gradient that lies where a sum does */
+    bool grad_is_sum;    /* its gradient lies in the place of a sum */
 };
 
-/* Of a parameter's group: its own, or the options'. */
+/* The numbers of a parameter: those of its group, or the options'. */
 struct impl_numbers {
     uint32_t group;
     float momentum, beta1, beta2, eps;
 };
 
-/* What is tied has the places of its original, and is in no index. */
+/* A parameter. A tied one has the places of its original, and is in no
+ * index. */
 struct impl_parameter {
     uint32_t unit;
     struct impl_numbers numbers; /* read once: the arrays are the caller's */
-    uint32_t original;           /* its number, or that of what it is tied to */
+    uint32_t original;           /* its own number, or that of the parameter it
+                                  * is tied to */
     bool shared;                 /* has more than one name */
     uint64_t numel;
     uint64_t offset;          /* in the unit's unsharded copy */
     uint64_t block, block_at; /* per parameter: elements of the rows of a
                                * shard, and where in it they begin */
     bool frozen;
-    uint64_t begun;       /* steps of its unit that it did not take */
-    uint64_t grad_offset; /* as offset, in gradients */
+    uint64_t begun;       /* steps of its unit in which it took no part */
+    uint64_t grad_offset; /* the same as offset, in gradients */
     uint64_t grad_block_at;
     uint64_t module_at;        /* words, among the gradients of its module */
-    uint64_t first, n, local;  /* [first, first + n) is this rank's, at local
-                                * in its shard; n = 0: none is */
-    uint64_t grad_local;       /* where those are in its gradient's shard, */
-    uint64_t state_local;      /* and in states; none of what is frozen is */
+    uint64_t first, n, local;  /* this rank owns [first, first + n), at `local`
+                                * in its shard; n = 0: nothing */
+    uint64_t grad_local;       /* where these are in its gradient's shard, */
+    uint64_t state_local;      /* and in states; a frozen parameter is in
+                                * neither */
     struct fsdp_tensor tensor; /* its shape */
-    bool accumulated;          /* grad holds a gradient of the original */
+    bool accumulated;          /* grad holds a gradient of its original */
     bool fresh;                /* storage for a gradient was lent */
     void *staging;             /* that storage, if grad was taken, or may be */
 };
 
-/* Elements of a unit's shard to which the same hyperparameters apply: at
- * `local` in it, at `grad` in that of its gradient, at `state` in states. */
+/* Elements of a unit's shard that share their hyperparameters: at `local` in
+ * the shard, at `grad` in the gradient's, at `state` in states. */
 struct impl_span {
     uint32_t unit, group;
     bool decays;
     uint64_t local, grad, state, n;
-    float momentum, beta1, beta2, eps; /* its group's */
+    float momentum, beta1, beta2, eps; /* those of its group */
     float power[2]; /* running products of the betas, over its unit's steps */
-    uint64_t steps; /* how many those were when spans were made */
+    uint64_t steps; /* how many steps these were when spans were made */
 };
 
-/* Numbers of parameters, those of key k at [first[k], first[k + 1]). */
+/* Numbers of parameters; those of key k are [first[k], first[k + 1]). */
 struct impl_index {
     uint32_t *first, *parameter;
 };
 
 /* The step of the next pass, as set_step gives it, with its own arrays. */
 struct impl_early {
-    bool set;     /* for the next pass; */
-    bool on;      /* in this pass */
-    bool counted; /* as a step: a unit was stepped */
+    bool set;     /* it is for the next pass; */
+    bool on;      /* it is made in this pass */
+    bool counted; /* a unit was stepped, so that the step counts */
     struct fsdp_step how;
     float *numbers; /* rates, then decays: [n_groups] each */
 };
@@ -200,7 +209,7 @@ struct impl_buffer {
     void *p;
 };
 
-/* What staging holds besides nothing. */
+/* What staging has room for, as bits. */
 enum {
     IMPL_STAGE_FRESH = 1, /* gradients that meet older ones */
     IMPL_STAGE_SUM = 2,   /* contributions to gradient shards */
@@ -217,8 +226,9 @@ struct fsdp_sharded {
     uint32_t coordinate;       /* of this rank in "shard" */
     uint32_t n_states;         /* of the optimizer: 0, 1, 2 */
     bool packs;                /* per parameter, S > 1 */
-    bool copies;               /* some unit is unsharded though it is whole */
-    bool brings, lands;        /* some shard, some states rest on the host */
+    bool copies;               /* a unit is unsharded to a copy though S = 1 */
+    bool brings, lands;        /* some shard rests on the host; some states
+                                * do */
 
     struct impl_unit *unit;           /* [n_units], and one more, empty */
     struct impl_parameter *parameter; /* [n_parameters] */
@@ -230,14 +240,15 @@ struct fsdp_sharded {
     uint64_t *module_words;     /* [n_modules], of gradients */
     struct impl_plan *plan;     /* [n_sequences] */
 
-    bool strict;             /* nothing runs ahead: */
-    struct impl_arena arena; /* is where all lies that is not at rest */
+    bool strict;             /* nothing runs ahead, and values that */
+    struct impl_arena arena; /* are not at rest lie here */
 
-    /* Else it lies in slots, but for what is taken in no pass. */
+    /* Else they lie in slots, but for values that are taken outside a pass. */
     struct impl_block rest, grad_shards, full, grads, staging, wire;
     uint64_t full_room, grad_room, wire_room;    /* as planned */
     uint64_t grad_sum, grad_shard_sum, full_sum; /* all units at once */
-    /* On the host all has places of its own, in the strict profile, too. */
+    /* On the host every value has a place of its own, even in the strict
+     * profile. */
     struct impl_block host_rest, host_grads, host_staging;
     struct impl_block brought; /* shards that are cast, that are stepped */
     uint64_t brought_room[2];  /* of either, words */
@@ -245,10 +256,10 @@ struct fsdp_sharded {
     uint64_t landed_room;      /* of one result */
     uint64_t borrowed_room;    /* of a shard that is stepped on the host */
     uint32_t next_landed;      /* result, of those in flight */
-    uint64_t brought_done;     /* ticket of the last cast, by this stream */
+    uint64_t brought_done;     /* ticket of the last cast on this stream */
     struct fsdp_stream *brought_by;
     bool resident;        /* each unit's gradient has its own place */
-    uint32_t stages;      /* IMPL_STAGE_... that staging has */
+    uint32_t stages;      /* bits IMPL_STAGE_... that staging has room for */
     uint64_t sum_at[2];   /* in staging, if in flight */
     uint64_t sum_done[2]; /* tickets of these streams */
     struct fsdp_stream *sum_by[2];
@@ -256,29 +267,32 @@ struct fsdp_sharded {
 
     struct fsdp_stream *gathering, *reducing, *replicating; /* or NULL */
     struct fsdp_stream *bringing, *landing; /* from the host, to it; or NULL */
-    struct fsdp_stream *last; /* of those, on which reductions end */
+    struct fsdp_stream *last; /* the one of these on which reductions end */
     uint64_t begun;           /* ticket of compute, at BEGIN */
     bool stepped;             /* shards changed since the last all-gather */
-    float power[2];           /* as of spans, of the options' betas, over all
-                               * steps below */
+    float power[2];           /* products of the options' betas over all steps
+                               * below, as in spans */
 
     const struct fsdp_sequence *sequence; /* NULL: at rest */
     uint32_t index, next;                 /* of the sequence, of its points */
     bool all_unsharded;      /* between unshard_all and reshard_all */
-    bool turned;             /* a knob, since the last pass began */
-    bool planned;            /* the plans are of units' extents */
-    uint32_t said;           /* of sync to all, and of none behind; or MIXED */
-    bool any_sync, all_sync; /* of this pass: its units' */
-    uint32_t knobs;          /* all of them, and what trains, as a number */
+    bool turned;             /* a knob was, since the last pass began */
+    bool planned;            /* the plans fit the extents of the units */
+    uint32_t said;           /* the last sync that was set for all units; MIXED:
+                              * for one since */
+    bool any_sync, all_sync; /* in this pass: of any unit, of all units */
+    uint32_t knobs;          /* a number for all knobs and which parameters
+                              * train */
     bool keeps;              /* a unit may be unsharded outside its windows */
     uint32_t *in_backward;   /* [n_modules]: 1 + its point, or 0 */
 
     struct impl_early early;
-    uint64_t steps;    /* of the optimizer, of those that changed anything */
-    bool loaded;       /* or assigned, or sent: not to be made here again */
+    uint64_t steps;    /* of the optimizer, in which a parameter changed */
+    bool loaded;       /* or assigned, or sent: cannot be made again here */
     bool rank0;        /* no other rank has the initial values */
     bool deferred;     /* some rank may lack values */
-    uint32_t *lacking; /* [world]: what each rank lacks first; if deferred */
+    uint32_t *lacking; /* [world], if deferred: the first parameter that each
+                        * rank lacks */
     bool torn;         /* a load failed half way: only another one helps */
     struct impl_checkpoints *checkpoints; /* from the first save or load on */
 };

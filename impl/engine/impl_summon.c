@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * impl_summon.c - unshards one unit to be read; or the model on rank 0 alone,
- * to which the other ranks send what they own of a tensor. Nothing of this lies
- * in a slot: what is shown has storage of its own, which is given back with it.
+ * to which the other ranks send the parts of a tensor that they own. Nothing
+ * here lies in a slot: the values that are shown have storage of their own,
+ * which is freed when they are given back.
  */
 #include "impl_calls.h"
 
@@ -118,7 +119,7 @@ static int send(struct fsdp_sharded *s, uint32_t u)
     return FSDP_OK;
 }
 
-/* Who has nothing of the first replica has nothing to do with it. */
+/* Only ranks of the first replica take part. */
 static int show_rank0(struct fsdp_sharded *s, uint32_t u)
 {
     if (s->shards == 1) {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the parameters, as they were. */
+/* What is remembered of each parameter, as it was before. */
 struct before {
     bool frozen;
     uint64_t state_local;
@@ -36,7 +36,7 @@ static int check_thaw(struct fsdp_sharded *s, uint32_t p, uint32_t on)
                            s->model->n_parameters, on);
 }
 
-/* One state, from where it was to `to`, as it lies there now. */
+/* Copies one state to `to`: from its old places to those of the new layout. */
 static int move(struct fsdp_sharded *s, uint32_t u, const struct before *before,
                 const float *from, float *to)
 {
@@ -65,7 +65,8 @@ static int move(struct fsdp_sharded *s, uint32_t u, const struct before *before,
     return FSDP_OK;
 }
 
-/* Room for all states of the unit as it is laid out now, in no use yet. */
+/* Takes room for all states of the unit as it is laid out now; nothing uses it
+ * yet. */
 static int take_room(struct fsdp_sharded *s, uint32_t u, void **out)
 {
     const struct fsdp_device *d = impl_place_of(s, s->unit[u].step_on_host);
@@ -108,7 +109,7 @@ static int move_states(struct fsdp_sharded *s, uint32_t u,
     return status;
 }
 
-/* Its layout follows; nothing of that is stored anew. */
+/* Sets the flags and makes the layout anew, but moves no states. */
 static int turn(struct fsdp_sharded *s, uint32_t original, bool frozen)
 {
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
@@ -117,12 +118,12 @@ static int turn(struct fsdp_sharded *s, uint32_t original, bool frozen)
             s->flags[p] |= frozen ? FSDP_FROZEN : 0;
         }
     }
-    s->turned = true; /* the next step is another one */
+    s->turned = true; /* the next step is one of another kind */
     s->planned = false;
     return impl_lay_out_again(s);
 }
 
-/* What is stored comes first: where there is no room, nothing has changed. */
+/* Takes storage first: if there is none, nothing has changed. */
 static int change(struct fsdp_sharded *s, uint32_t original, bool frozen,
                   const struct before *before)
 {

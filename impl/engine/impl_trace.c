@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_trace.c - a step is written down, and read along with by later ones. A
- * trace that is followed is a guess at what comes next, and no more: the caller
- * that asks it for a place checks that nothing lies there.
+ * impl_trace.c - a step is written down, and later steps are compared with it
+ * as they go on. A trace that is followed is a guess at what comes next, and no
+ * more: the caller that asks it for a place checks that nothing lies there.
  */
 #include "impl_trace.h"
 
@@ -71,7 +71,7 @@ static bool is_kind(const struct impl_trace_pass *x, uint32_t sequence,
     return x->sequence == sequence && x->knobs == knobs;
 }
 
-/* Pass b, the last one, and that before it, both plain. */
+/* Whether pass b, the last one, is like pass a before it; both are plain. */
 static bool alike(const struct impl_trace *t, uint32_t a, uint32_t b)
 {
     const struct impl_trace_pass *x = &t->pass[a];
@@ -97,7 +97,7 @@ void impl_trace_end(struct impl_trace *t)
     struct impl_trace_pass *last = &t->pass[t->n_passes - 1];
     uint32_t n = t->n_lives - last->first;
 
-    /* As many ended as began, and of its own all. */
+    /* As many lives ended as began, and all of its own ended. */
     last->plain = t->moment - last->begin == 2 * n;
     for (uint32_t i = last->first; i < t->n_lives; i++) {
         last->plain = last->plain && t->life[i].end != UINT32_MAX;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_unshard.c - unshard and reshard. An all-gather is issued on a stream
- * of its own, as early as the plan says, and waits for no more than the end of
- * what lay in its place; compute waits for it when the unit's window begins. So
- * is the copy of a shard that rests on the host, before it.
+ * impl_unshard.c - unshard and reshard. An all-gather is issued on a stream of
+ * its own, as early as the plan says, and waits for no more than the end of the
+ * value that lay in its place; compute waits for it when the unit's window
+ * begins. A shard that rests on the host is copied before it in the same way.
  */
 #include "impl_calls.h"
 
-/* The first all-gather after a step follows it; later ones are behind. */
+/* The first all-gather after a step waits for the step; later ones are issued
+ * after that one. */
 static int wait_for_optimizer(struct fsdp_sharded *s)
 {
     if (s->stepped && s->shards > 1) {
@@ -22,7 +23,7 @@ static int wait_for_optimizer(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-/* This rank's part, padding and all, as it is computed with. */
+/* This rank's shard with its padding, cast to the dtype it is computed with. */
 static int cast_shard(struct fsdp_sharded *s, struct fsdp_stream *stream,
                       uint32_t u, uint32_t dtype, void *to)
 {
@@ -43,7 +44,7 @@ int impl_gather(struct fsdp_sharded *s, uint32_t u, uint32_t dtype, void *slot,
     struct impl_unit *x = &s->unit[u];
     struct fsdp_stream *stream = s->shards > 1 ? s->gathering : s->env->compute;
     const bool casts = dtype != FSDP_DTYPE_F32;
-    /* What is copied from the host, and not cast, is so to its place. */
+    /* A shard on the host that is not cast is copied directly to its place. */
     struct fsdp_stream *first =
         x->shard_on_host && !casts ? s->bringing : stream;
     void **to = s->packs ? &x->arrived : &x->full;
@@ -55,7 +56,8 @@ int impl_gather(struct fsdp_sharded *s, uint32_t u, uint32_t dtype, void *slot,
 
     FSDP_TRY(wait_for_optimizer(s));
     FSDP_TRY(impl_wait(s, first, s->env->compute, free_at, "dead->reuse"));
-    if (s->strict && x->shard_on_host && casts) { /* it lies anywhere */
+    if (s->strict && x->shard_on_host && casts) { /* the arena gives it any
+                                                   * place */
         FSDP_TRY(impl_wait(s, s->bringing, s->env->compute, 0, "dead->reuse"));
     }
     FSDP_TRY(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * impl_values.c - a state dict in rank 0's memory: rank 0 sends, one unit after
- * the other, all parameters of the unit that it has values of at once. Only a
+ * impl_values.c - a state dict in rank 0's memory. Rank 0 sends one unit after
+ * the other: at once all parameters of the unit that it has values of. Only a
  * call that is not refused takes memory for that, and takes all of it before
  * anything changes.
  */
@@ -13,7 +13,8 @@ enum {
     BITS = 64
 };
 
-/* What a rank tells the others; then, of a lenient call, what rank 0 has. */
+/* What a rank tells the others; in a lenient call rank 0 then tells which
+ * parameters it has. */
 struct told {
     uint32_t lenient, has_values;
     uint64_t lacking; /* the first parameter without values, if any */
@@ -56,7 +57,7 @@ static int prepare(struct sending *x)
     return FSDP_OK;
 }
 
-/* What is staged may lie where a stream is still at work. */
+/* A stream may still be at work where the staged values will lie. */
 static int stage(struct sending *x)
 {
     const struct fsdp_device *d = x->s->env->device;
@@ -67,7 +68,7 @@ static int stage(struct sending *x)
     return impl_take(x->s, NULL, staging, NULL, &x->staged);
 }
 
-/* Of all that ranks have told. */
+/* Judges the call by what all ranks have told. */
 static int judge(const struct sending *x)
 {
     static const char where[] = "impl.send_values";
@@ -126,8 +127,8 @@ static int agree(struct sending *x)
     return FSDP_OK;
 }
 
-/* Each parameter of the unit that there are values of, at `at` in what is
- * staged. */
+/* Calls back for each parameter of the unit that rank 0 has values of; it lies
+ * at `at` in the staged values. */
 static int each(const struct sending *x, uint32_t u,
                 int (*what)(const struct sending *x, uint32_t p, float *at),
                 uint64_t *n)
@@ -183,7 +184,7 @@ static int send_all(struct sending *x)
     struct fsdp_sharded *s = x->s;
 
     FSDP_TRY(impl_reshard_kept(s));
-    s->loaded = true; /* what a load that fails must bring back */
+    s->loaded = true; /* a load that fails must restore these values */
     for (uint32_t u = 0; u < s->units.n_units; u++) {
         FSDP_TRY(send(x, u));
     }

@@ -57,7 +57,8 @@ static bool *find_uses(const struct impl_schedule *x)
     return uses;
 }
 
-/* Those of point i, from stop[at] on; returns where the next may be. */
+/* Writes the stops of point i, from stop[at] on; returns the index behind
+ * them. */
 static uint32_t add_stops(const bool *uses, uint32_t n_units, uint32_t i,
                           struct impl_stop *stop, uint32_t at)
 {
@@ -104,7 +105,7 @@ int impl_stops(const struct impl_schedule *x,
     return uses && *out ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
-/* Every window, as if no unit were kept. */
+/* Marks every window, as if no unit were kept. */
 static bool mark(const struct fsdp_sequence *q, const struct impl_stop *stop,
                  uint32_t n, uint8_t *window, uint32_t *phase_of,
                  uint32_t *last)

@@ -8,7 +8,7 @@
 #include "impl_schedule.h"
 
 /* A point of a sequence, for one of the units whose windows it may begin or
- * end; or FSDP_NO_UNIT, if there is none. */
+ * end; the unit is FSDP_NO_UNIT if there is none. */
 struct impl_stop {
     uint32_t point, unit;
 };
@@ -19,8 +19,8 @@ enum {
     IMPL_BACKWARD = 4,
 };
 
-/* The stops of a sequence, in its order, those of a point by unit; each point
- * has one at least. *out is malloc'ed, the caller's. INVALID: see
+/* The stops of a sequence in its order, and those of one point by unit; each
+ * point has at least one. *out is malloc'ed, the caller's. INVALID: see
  * impl_plan_make. NOMEM. */
 int impl_stops(const struct impl_schedule *x,
                const struct fsdp_sequence *sequence, struct impl_stop **out,

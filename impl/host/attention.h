@@ -16,7 +16,7 @@
 #include <stddef.h>
 
 enum {
-    QUERIES = 16, /* of a block: whole vectors at every level */
+    QUERIES = 16, /* of a block: whole vectors at every level of instructions */
     QUERY_VECS = QUERIES / VEC_WIDTH,
     HEAD_ROWS = VEC_WIDTH / 2, /* of a tile: 8 sums */
 };
@@ -30,8 +30,9 @@ struct head {
     float scale;
 };
 
-/* Of one head: copies of its matrices, rows `padded` apart and as many as a
- * block of queries or a tile reads; and what one block of queries needs. */
+/* For one head: copies of its matrices, with rows `padded` apart and as many
+ * rows as a block of queries or a tile reads; and the room that one block of
+ * queries needs. */
 struct scratch {
     float *q, *k, *v, *d_o, *dk, *dv;
     float *s, *ds;                    /* [time][QUERIES] */
@@ -104,7 +105,8 @@ static inline uint64_t head_queries(const struct head *h, uint64_t i0)
     return head_keys(h, i0) - i0;
 }
 
-/* A matrix of the head, `stride` apart, as one of its own, padded with +0. */
+/* Copies a matrix of the head, whose rows are `stride` apart, to one of its
+ * own, padded with +0. */
 static inline void head_copy(float *to, const float *from, uint64_t stride,
                              const struct head *h)
 {
@@ -178,9 +180,9 @@ HOST_INLINE void head_ragged_step(vec acc[], const float *e, const float *row,
 }
 
 /*
- * sums[d][query] = chain(j = 0..query; e[j][query], rows[j][d]). The keys that
- * not all queries see take masks: a factor of +0 would not do, as a sum of -0
- * would become +0.
+ * sums[d][query] = chain(j = 0..query; e[j][query], rows[j][d]). Keys that not
+ * all queries see are masked: a factor of +0 would not do, as a sum of -0 would
+ * become +0.
  */
 static inline void head_chains_over_keys(float *sums, const float *e,
                                          const float *rows,

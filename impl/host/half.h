@@ -19,7 +19,7 @@
 #endif
 
 /* The instructions for f16 flush nothing, whatever the thread's modes are, and
- * keep NaNs as <fsdp/arith/> does. They take what is a multiple of eight. */
+ * keep NaNs as <fsdp/arith/> does. They take a multiple of eight elements. */
 HOST_INLINE uint64_t half_widen_f16(const uint16_t *x, float *y, uint64_t n)
 {
     uint64_t i = 0;

@@ -5,8 +5,9 @@
  * rounded, which leaves no choice of results; host_arith_test.c compares them
  * for all 2^32 inputs.
  *
- * The error of the double is the same as there: any that is below 1.2 units
- * in its last place will do for exp, 2.5 for tanh. Fused or not is all one.
+ * The result in double may have the same error as there: below 1.2 units in its
+ * last place for exp, 2.5 for tanh. It does not matter whether products and
+ * sums are fused.
  */
 #ifndef FSDP_CTS_HOST_ARITH_H
 #define FSDP_CTS_HOST_ARITH_H
@@ -61,7 +62,8 @@ HOST_INLINE float host_expf(float x)
 {
     struct host_exp parts;
 
-    /* Beyond these the result is infinity or +0, as it is at them. */
+    /* Beyond these bounds the result is infinity or +0, as it is at the
+     * bounds. */
     x = x > 89.0f ? 89.0f : x;
     x = x < -104.0f ? -104.0f : x;
     parts = host_exp_split((double)x);
@@ -74,7 +76,7 @@ HOST_INLINE float host_tanhf(float x)
     struct host_exp parts;
     double e;
 
-    /* There the result is 1 already. */
+    /* From here on the result is 1. */
     magnitude = magnitude > 10.0f ? 10.0f : magnitude;
     parts = host_exp_split(2.0 * (double)magnitude);
     e = HOST_MULADD(parts.scale, parts.p, parts.scale - 1.0);

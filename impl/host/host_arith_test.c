@@ -30,7 +30,7 @@ static bool same(float a, float b)
     return a_bits == b_bits || (a != a && b != b);
 }
 
-/* Loops of their own, which vectorise as those of the operators do. */
+/* Loops of their own, so that they vectorise as the operators' loops do. */
 static void exp_chunk(const float *restrict x, float *restrict y)
 {
     for (int i = 0; i < CHUNK; i++) {

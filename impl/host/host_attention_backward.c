@@ -52,9 +52,10 @@ enum {
 };
 
 /*
- * sum[j] = its chain goes on with factor[j][query], x[query] for the queries
- * of the block at i0 that see key j; x is the block's rows. Of a tile of ragged
- * keys each one first takes by itself what the last one does not see.
+ * Goes on with the chains sum[j] over factor[j][query], x[query], for the
+ * queries of the block at i0 that see key j; x is the block's rows. In a tile
+ * of ragged keys, each key first takes by itself the queries that the tile's
+ * last key does not see.
  */
 static void chains_over_queries(float *sum, const float *factor, const float *x,
                                 const struct head *h, uint64_t i0)
@@ -85,12 +86,12 @@ static void chains_over_queries(float *sum, const float *factor, const float *x,
     }
 }
 
-/* What a block of queries knows from the forward: m, l, and D. */
+/* The values of the forward for a block of queries: m, l, and D. */
 struct forward {
     float m[QUERIES], l[QUERIES], d[QUERIES];
 };
 
-/* Queries beyond the last have values that harm nothing. */
+/* Queries beyond the last get values that do no harm. */
 static void forward_get(struct forward *f, const struct fsdp_op *op,
                         const struct head *h, uint64_t i0)
 {
@@ -167,7 +168,7 @@ static void attend_backward(const struct fsdp_op *op, const struct head *h,
               head_queries(h, i0));
 }
 
-/* dk and dv go out, the factor `scale` with the first. */
+/* Writes dk and dv; dk is multiplied by `scale`. */
 static void put_dk_dv(const struct head *h, const struct scratch *x,
                       float *dqkv)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_check.c - the shapes of op.h as a table, and whether an operator has
- * them: flags, number and length of its ranges, which of them lie on one
- * another, grains, and ids.
+ * host_check.c - the shapes of op.h as a table, and whether an operator has its
+ * shape: flags, number and length of its ranges, which of them overlap, grains,
+ * and ids.
  */
 #include "host_check.h"
 
 #include <stddef.h>
 
 /*
- * A row of `ranges` is a word for each input, "|", and a word for each output.
- * The elements of a range are the product of its letters, a for dim[0] and so
- * on, and digits. over[o] is the set of inputs, bit i for in[i], that out[o]
- * may be, the same range; `in_place`: must be. `grains` is a dimension and says
- * of which: of how many rows it has to be a divisor; `ids` is the dimension
- * that bounds in[ids_in].
+ * A row of `ranges` has a word for each input, "|", and a word for each output.
+ * The number of elements of a range is the product of the word's letters, a for
+ * dim[0] and so on, and digits. over[o] is the set of inputs, bit i for in[i],
+ * that out[o] may be, as the same range; `in_place`: must be. `grains` names
+ * the dimension of rows that the number of grains divides; `ids` the dimension
+ * that bounds the ids in in[ids_in].
  */
 struct shape {
     const char *ranges;
@@ -80,7 +80,7 @@ static const struct shape shapes[FSDP_N_OPS] = {
                        .in_place = true},
 };
 
-/* UINT64_MAX is the length of nothing that there is. */
+/* UINT64_MAX is a product that is too large: no range is so long. */
 static uint64_t times(uint64_t a, uint64_t b)
 {
     uint64_t product;
@@ -103,7 +103,8 @@ uint32_t host_range_dtype(const struct fsdp_op *op, uint32_t range)
     return dtype != FSDP_DTYPE_NONE ? dtype : FSDP_DTYPE_F32;
 }
 
-/* The ranges of all other operators are float32. */
+/* Whether the operator names its dtypes; the ranges of all others are
+ * float32. */
 static bool says_dtypes(uint32_t kind)
 {
     return kind == FSDP_OP_CAST || kind == FSDP_OP_FILL ||
@@ -256,7 +257,7 @@ static bool ids_fit(const struct fsdp_op *op, const struct shape *shape)
     return true;
 }
 
-/* Of the operators that say dtypes, are these float32 or 16 bits? */
+/* Whether the dtypes that an operator names are float32 or of 16 bits. */
 static bool dtypes_supported(const struct fsdp_op *op)
 {
     uint32_t n = says_dtypes(op->kind) ? op->n_in + op->n_out : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_check_test.c - what is wrong with an operator is found before anything
- * is written, and with the status that the plain device gives.
+ * host_check_test.c - mistakes in an operator are found before anything is
+ * written, and with the status that the plain device gives.
  */
 #include "host_check.h"
 #include "host_ops.h"
@@ -18,7 +18,7 @@ enum {
     N_CHANGES = 26,
 };
 
-/* Operators that are right; the words of each as in host_check.c. */
+/* Valid operators; the words of each as in host_check.c. */
 struct right {
     uint32_t kind;
     const char *ranges;
@@ -97,8 +97,8 @@ static void make(const struct right *right, struct memory *memory,
     }
 }
 
-/* Change `which` of the header or of the ranges; false if the operator has
- * nothing to change there. Some changes do no harm to some operators. */
+/* Makes change `which` of the header or of the ranges; false if the operator
+ * has nothing to change there. Some changes do no harm to some operators. */
 static bool change_range(uint32_t which, struct memory *memory,
                          struct fsdp_op *op)
 {
@@ -158,7 +158,7 @@ enum {
     RANGE_CHANGES = 16
 };
 
-/* Change `which`, of the dimensions and of the ids too. */
+/* Makes change `which`, of the dimensions and of the ids, too. */
 static bool change(uint32_t which, struct memory *memory, struct fsdp_op *op)
 {
     const int32_t negative = -1;

@@ -14,14 +14,15 @@ enum {
     STRIP = STRIP_VECS * VEC_WIDTH,
 };
 
-/* Strips of the matrices and of the sums. Without x it is dy alone. */
+/* Strips of the matrices and of the sums. Where x is NULL, dy alone is
+ * summed. */
 struct columns {
     const float *x, *stat, *dy;
     uint64_t stride, width;
     uint64_t grain_rows;
 };
 
-/* The sums of a strip; dgamma is used where there is x. */
+/* The sums of a strip; dgamma is used where x is not NULL. */
 struct strip {
     float dgamma[STRIP], dbeta[STRIP];
 };

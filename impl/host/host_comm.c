@@ -2,22 +2,24 @@
 /*
  * host_comm.c - collectives as work of streams.
  *
- * A collective begins when the one that was given before it has ended,
- * whatever streams the two are on: the later one's stream is ordered behind
- * the earlier one. That is what keeps ranks from waiting for each other in a
- * circle, whoever does the work: each rank does its collectives one at a time,
- * in the order of the calls, which is the same on all ranks. Whoever waits for
- * a collective, and does it himself because its stream's thread is not at it,
- * first waits for all those before it, and does those likewise. So of all
- * collectives that some rank has not ended, take the first: each rank that was
- * given it has ended all before it, what else it is behind was given earlier
- * and is of this rank alone, and somebody does it: one who waits, or else the
- * thread of its stream. A thread that stands in a collective keeps nobody else
- * from it but those who wait for it.
+ * A collective begins when the one that was given before it has ended, whatever
+ * streams the two are on: the later one's stream is ordered behind the earlier
+ * one. Each rank therefore does its collectives one at a time, in the order of
+ * the calls, which is the same on all ranks.
+ *
+ * That is why ranks never wait for each other in a circle, whichever thread
+ * does the work. A thread that waits for a collective whose stream's thread is
+ * not at it does the collective itself, after it has waited for all those
+ * before it, and done them likewise. Of all collectives that some rank has not
+ * ended, take the first. Each rank that was given it has ended all collectives
+ * before it; whatever else it is ordered behind was given earlier and concerns
+ * this rank alone; and some thread does it: one that waits, or the thread of
+ * its stream. A thread that stands in a collective keeps no thread from it but
+ * those that wait for it.
  *
  * After a failure on a stream no later collective is begun: some would have
- * been given by a caller who did not know that this rank is out of step. A
- * call without a stream tells the caller, and leaves it to him.
+ * been given by a caller that did not know that this rank is out of step. A
+ * call without a stream reports its failure to the caller, which decides.
  */
 #include "host_comm.h"
 
@@ -26,14 +28,14 @@
 #include <stdlib.h>
 
 enum {
-    MEETING_NS = 2000, /* until all ranks know of each other */
+    MEETING_NS = 2000, /* time until all ranks know of each other */
     BYTES_A_NS = 5,
 };
 
 struct host_comm {
     const struct fsdp_comm *real;
     struct host_stream *last; /* has the last collective; retained; or NULL */
-    uint64_t ticket;          /* for it */
+    uint64_t ticket;          /* of that collective */
 };
 
 struct call {
@@ -53,7 +55,7 @@ static int do_collective(void *argument, int failed)
                              : real->run(real->self, NULL, &call->collective);
 }
 
-/* Ranks meet, and move some bytes. */
+/* About how long it takes: ranks meet, and move some bytes. */
 static uint64_t about_ns(const struct fsdp_collective *c)
 {
     uint64_t bytes = 0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_comm.h - a communicator that takes the streams of the host device, over
- * one that knows no streams.
+ * host_comm.h - a communicator that takes the streams of the host device, made
+ * of one that takes no streams.
  */
 #ifndef FSDP_CTS_HOST_COMM_H
 #define FSDP_CTS_HOST_COMM_H
 
 #include <fsdp/comm.h>
 
-/* Borrows `real`, which lies on the host and takes no streams: else
+/* Borrows `real`, which must lie on the host and take no streams: else
  * UNSUPPORTED. NOMEM. */
 int host_comm_open(const struct fsdp_comm *real, struct fsdp_comm *out);
 
-/* Collectives have finished: streams that were given some are closed, or
- * synchronised. All zero is allowed. */
+/* All collectives must have finished: the streams that were given some are
+ * closed, or synchronised. All zero is allowed. */
 void host_comm_close(struct fsdp_comm *comm);
 
 /* Blocks until all collectives that were given so far have finished; returns

@@ -2,12 +2,11 @@
 /*
  * host_comm_stress_test.c - ranks that wait for each other in every collective
  * never wait in a circle, and meet in the order of the calls: whatever streams
- * each rank gives them to, whatever its streams wait for besides, and whoever
- * does the work, a stream's thread or one who waits.
+ * each rank gives them to, whatever its streams wait for besides, and whether a
+ * stream's thread or a waiting one does the work.
  *
- * Ranks are threads with a device each. What they have in common is a meeting:
- * nobody leaves it before all have come, and all must have come for the same
- * collective.
+ * Ranks are threads with a device each. They share one meeting: no rank leaves
+ * it before all have come, and all must have come for the same collective.
  */
 #include "host_comm.h"
 #include "host_device.h"
@@ -82,7 +81,8 @@ static struct fsdp_stream *any(struct rank *r)
     return r->stream[next(r) % STREAMS];
 }
 
-/* A collective, what else its stream waits for, and what the caller does. */
+/* Gives a collective, lets its stream wait for something else, and does what
+ * the caller may do meanwhile. */
 static int give(struct rank *r, uint32_t unit)
 {
     const struct fsdp_device *d = &r->device;

@@ -123,7 +123,7 @@ static int sync_all(struct fixture *x)
     return x->device.sync(x->device.self, NULL);
 }
 
-/* The stream of the first one is held up; none overtakes it. */
+/* The stream of the first collective is held up; no later one overtakes it. */
 static void test_order_of_calls(void **state)
 {
     struct fixture *x = *state;
@@ -182,7 +182,8 @@ static void test_failure(void **state)
     assert_int_equal(x->device.sync(x->device.self, x->s[2]), FSDP_OK);
 }
 
-/* A call without a stream tells its failure to the caller, who may go on. */
+/* A call without a stream reports its failure to the caller, which may go
+ * on. */
 static void test_failure_without_stream(void **state)
 {
     struct fixture *x = *state;

@@ -60,7 +60,7 @@ static void device_free(void *self, void *p)
     host_memory_free(&d->memory, p);
 }
 
-/* Values are of interest to those who wrap a device. */
+/* Only wrappers of a device use what is said to be live. */
 static void device_live(void *self, struct fsdp_stream *stream, uint32_t kind,
                         uint32_t unit, void *p, uint64_t bytes)
 {
@@ -115,7 +115,8 @@ static int do_operation(void *argument, int failed)
     return failed != FSDP_OK ? failed : host_ops_run(o->ops, &o->op);
 }
 
-/* Ids are data: only when the stream has come that far are they there. */
+/* Whether the operator reads ids: these are there only once the stream has come
+ * that far, so that they cannot be checked earlier. */
 static bool reads_ids(uint32_t kind)
 {
     return kind == FSDP_OP_EMBEDDING || kind == FSDP_OP_EMBEDDING_GRAD ||

@@ -175,8 +175,8 @@ UNIT_TEST(test_stream)
     device.stream_close(device.self, s);
 }
 
-/* What can be seen in the operator is said by the call, and is no failure of
- * the stream. */
+/* A mistake that is visible in the operator is returned by the call, and is no
+ * failure of the stream. */
 /* Times are taken when the stream has come that far, not when it is asked. */
 UNIT_TEST(test_stamp)
 {
@@ -228,7 +228,8 @@ UNIT_TEST(test_failure)
 {
     static const int32_t good = 0;
     static const int32_t bad = 1;
-    /* Whether the one that fails comes first or last, sync tells. */
+    /* sync returns the failure, whether the stream that fails comes first or
+     * last. */
     struct fsdp_stream *older = open_stream();
     struct fsdp_stream *s = open_stream();
     struct fsdp_stream *other = open_stream();
@@ -263,7 +264,7 @@ UNIT_TEST(test_failure)
     assert_int_equal(device.sync(device.self, NULL), FSDP_OK);
 }
 
-/* Streams that nobody closed are closed with the device. */
+/* Streams that are still open are closed with the device. */
 UNIT_TEST(test_many_streams)
 {
     enum {
@@ -303,8 +304,8 @@ struct buffer {
     float x[LENGTH];
 };
 
-/* Who used a buffer last, and up to which ticket: what the next user must
- * wait for. Readers count as users. */
+/* The last user of a buffer, and up to which ticket it used it: the next user
+ * must wait for that. Readers count as users. */
 struct use {
     uint32_t stream;
     uint64_t ticket;
@@ -319,7 +320,8 @@ static uint32_t draw(uint64_t *seed, uint32_t below)
 static void use(struct fsdp_stream *const s[], uint32_t stream, uint64_t *seed,
                 const struct use *last)
 {
-    /* A ticket, or all so far: both are right. Of its own, nothing. */
+    /* A ticket, or 0 for all so far: both are right. Nothing is awaited on the
+     * same stream. */
     if (last->ticket != 0 && last->stream != stream) {
         uint64_t ticket = draw(seed, 4) != 0 ? last->ticket : 0;
         assert_int_equal(wait_for(s[stream], s[last->stream], ticket), FSDP_OK);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_duration.c - the two things that an operator's time is made of: bytes
- * that it reads and writes, and products that it sums up.
+ * host_duration.c - an operator's time is estimated from two things: the bytes
+ * that it reads and writes, and the products that it sums up.
  */
 #include "host_duration.h"
 
@@ -12,7 +12,7 @@ enum {
     LONGEST_NS = 1000000000,
 };
 
-/* Of double, which no product of dimensions is too large for. */
+/* Computed in double, where no product of dimensions overflows. */
 static uint64_t whole(double ns)
 {
     return ns < LONGEST_NS ? (uint64_t)ns : LONGEST_NS;
@@ -26,10 +26,10 @@ static double products_of(const struct fsdp_op *op)
     case FSDP_OP_GEMM:
     case FSDP_OP_GEMM_GRAD:
         return (double)d[0] * (double)d[1] * (double)d[2];
-    case FSDP_OP_ATTENTION: /* twice, of a triangle */
+    case FSDP_OP_ATTENTION: /* two products, each over a triangle */
         return (double)d[0] * (double)d[1] * (double)d[1] * (double)d[2] *
                (double)d[3];
-    case FSDP_OP_ATTENTION_BACKWARD: /* five times */
+    case FSDP_OP_ATTENTION_BACKWARD: /* five of them */
         return 2.5 * (double)d[0] * (double)d[1] * (double)d[1] * (double)d[2] *
                (double)d[3];
     default:

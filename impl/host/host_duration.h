@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_duration.h - about how long work will take on the host, in nanoseconds.
- * Only whether a thread is worth waking hangs on it, so twice too long or too
+ * It only decides whether a thread is worth waking, so twice too long or too
  * short does no harm.
  */
 #ifndef FSDP_CTS_HOST_DURATION_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_elementwise.c - the operators whose every element is a function of the
- * elements in its own place, as loops that the compiler vectorises.
+ * host_elementwise.c - the operators each of whose elements is a function of
+ * the elements in the same place, as loops that the compiler vectorises.
  */
 #include "half.h"
 #include "host_arith.h"
 #include "operators.h"
 #include "vec.h"
 
-/* As many elements as a step of a loop over 16 bits takes: what it widens
- * stays in the first level cache. */
+/* As many elements as a step of a loop over 16 bits takes, so that the widened
+ * values stay in the first level cache. */
 enum {
     BLOCK = 1024
 };

@@ -17,7 +17,7 @@
 struct host {
     struct fsdp_device device;
     struct fsdp_comm comm;
-    /* What they replace. */
+    /* The members of env that these replace. */
     const struct fsdp_device *real_device;
     const struct fsdp_device *real_host;
     const struct fsdp_comm *real_comm;
@@ -38,7 +38,8 @@ static int fail(const struct fsdp_env *env, int32_t status, const char *message)
     return status;
 }
 
-/* If a collective has failed the real one knows, or can still speak. */
+/* The status of the drain is not needed: if a collective has failed, the real
+ * communicator either knows, or can still exchange. */
 static int exchange_in_order(void *self, const void *mine, uint64_t bytes,
                              void *all)
 {
@@ -48,7 +49,7 @@ static int exchange_in_order(void *self, const void *mine, uint64_t bytes,
     return h->exchange(h->exchange_self, mine, bytes, all);
 }
 
-/* A driver that is older has no place for it. */
+/* The env of an older driver has no field for it. */
 static void put_host(struct fsdp_env *env, const struct fsdp_device *host)
 {
     if (env->size > offsetof(struct fsdp_env, host)) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * host_env.h - what an engine that runs on the host has as `open` and `close`.
- */
+/* host_env.h - `open` and `close` of an engine that runs on the host. */
 #ifndef FSDP_CTS_HOST_ENV_H
 #define FSDP_CTS_HOST_ENV_H
 
@@ -13,7 +11,7 @@
  * env->error says why. */
 int host_open(struct fsdp_env *env);
 
-/* Undoes host_open; no effect if that has failed. */
+/* Undoes host_open; no effect if host_open has failed. */
 void host_close(struct fsdp_env *env);
 
 #endif

@@ -79,8 +79,8 @@ HOST_INLINE void pack(float *to, const uint64_t width, uint64_t count,
     }
 }
 
-/* One function for each height of a tile: the last of a column is short. The
- * strides are constants in it. */
+/* One function for each height of a tile, since the last tile of a column is
+ * short. The strides are constants in it. */
 #define TILE(rows)                                                          \
     __attribute__((noinline)) static void tile_##rows(const struct tile *t, \
                                                       bool fresh)           \
@@ -229,9 +229,9 @@ int HOST_NAME(host_gemm)(const struct fsdp_op *op, struct workspace *ws)
     return FSDP_OK;
 }
 
-/* tree() over `grains` grains of `rows` rows each, of whose gradients g has
- * the first; `right` has room for as many as the tree is high. The
- * specification is recursive. NOLINTNEXTLINE(misc-no-recursion) */
+/* tree() over `grains` grains of `rows` rows each; g has the first one's
+ * gradients, and `right` has room for as many gradients as the tree is high.
+ * The specification is recursive. NOLINTNEXTLINE(misc-no-recursion) */
 static void grad_tree(const struct gemm *g, uint64_t grains, float *right)
 {
     uint64_t left = (grains + 1) / 2;
@@ -257,7 +257,7 @@ static void grad_tree(const struct gemm *g, uint64_t grains, float *right)
     }
 }
 
-/* The gradients that a tree holds at once, beside the result. */
+/* How many gradients a tree holds at once, beside the result. */
 static uint64_t height(uint64_t grains)
 {
     uint64_t levels = 0;

@@ -93,8 +93,8 @@ int HOST_NAME(host_linear_loss)(const struct fsdp_op *op, struct workspace *ws)
     return FSDP_OK;
 }
 
-/* dx may be x. Taking 0 from all places but one is left out: it changes no
- * number. */
+/* dx may be x. 1 is subtracted in one place alone: subtracting 0 in all others
+ * would change no number. */
 static float cross_entropy_row(const float *x, uint64_t n, uint64_t id,
                                float factor, float *dx)
 {

@@ -23,8 +23,8 @@ struct host_mapped {
     struct host_mapped *next;
 };
 
-/* Large pages spare faults, and work where memory is copied page by page, as
- * between ranks. It is advice: without it everything works, too. */
+/* Large pages spare faults, and help where memory is copied page by page, as
+ * between ranks. It is advice: everything works without it, too. */
 static void ask_for_large_pages(void *p, uint64_t bytes)
 {
 #ifdef MADV_HUGEPAGE
@@ -43,7 +43,8 @@ static size_t up_to(uint64_t bytes, size_t page)
     return (size_t)(bytes + page - 1) / page * page;
 }
 
-/* No range has more than it needs; whether one had. */
+/* Gives back the memory that ranges have beyond their need; returns whether any
+ * had some. */
 static bool spare(const struct host_memory *m)
 {
     bool spared = false;
@@ -58,8 +59,8 @@ static bool spare(const struct host_memory *m)
     return spared;
 }
 
-/* A place is taken with room to be aligned in, which is given back before any
- * of it can be written to, and so is never counted. */
+/* Address space is taken with room for alignment. The rest is given back before
+ * any of it is made writable, so that it is never counted. */
 static unsigned char *reserve(size_t bytes)
 {
     unsigned char *const place = mmap(NULL, bytes + HOST_LARGE_PAGE, PROT_NONE,
@@ -110,7 +111,8 @@ static void *map(struct host_memory *m, uint64_t bytes)
 
 static void *take_memory(uint64_t bytes)
 {
-    /* A multiple of the alignment, and 0 may give NULL. */
+    /* aligned_alloc takes a multiple of the alignment, and for 0 may give
+     * NULL. */
     void *const p =
         aligned_alloc(ALIGNMENT, (bytes / ALIGNMENT + 1) * ALIGNMENT);
 

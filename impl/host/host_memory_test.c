@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_memory_test.c - storage on the host: aligned, as much as was asked for,
- * in large pages, and where a limit leaves no more in no page more, by what the
- * kernel says of the process.
+ * in large pages and, where a limit leaves no more, no page larger than needed.
+ * The kernel's numbers for the process are compared.
  */
 #include "host_memory.h"
 
@@ -20,7 +20,7 @@
 
 enum {
     N = 24,
-/* Under a sanitizer, which does not live under a limit of its process. */
+/* A sanitizer is present, which cannot live under a limit of its process. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     SANITIZED = 1
 #else
@@ -28,9 +28,9 @@ enum {
 #endif
 };
 
-/* Of this process, in bytes. */
+/* How much memory this process holds, in bytes. */
 struct held {
-    uint64_t data, size; /* private and to be written to; of any kind */
+    uint64_t data, size; /* private and writable; of any kind */
 };
 
 static uint64_t number(const char *line, const char *key, uint64_t kib)
@@ -56,7 +56,8 @@ static struct held held_now(void)
     return (struct held){x.data * 1024, x.size * 1024};
 }
 
-/* Since `before`: `bytes`, and what the C library took. */
+/* The process has grown since `before` by `bytes`, and by what the C library
+ * took. */
 static void has_grown(struct held before, uint64_t bytes)
 {
     const struct held now = held_now();
@@ -76,7 +77,8 @@ static void takes(struct host_memory *m, uint64_t bytes, unsigned char **out)
     *out = p;
 }
 
-/* Every size has its bytes to itself, in whatever order they are given back. */
+/* Ranges of every size do not overlap, in whatever order they are given
+ * back. */
 UNIT_TEST(test_ranges)
 {
     static const uint64_t sizes[] = {
@@ -130,7 +132,8 @@ UNIT_TEST(test_large_pages)
     has_grown(before, 0);
 }
 
-/* Leaves the process `bytes` of data beside a MiB; what it was. */
+/* Limits the process to `bytes` more of data and a MiB; returns the old
+ * limit. */
 static struct rlimit leave(struct held before, uint64_t bytes)
 {
     struct rlimit old;
@@ -146,8 +149,8 @@ static struct rlimit leave(struct held before, uint64_t bytes)
     return old;
 }
 
-/* What a limit leaves is had to the last page, values stay what they are, and
- * nothing is lost where there is no more. */
+/* Memory can be had up to the last page of a limit. Values stay what they are,
+ * and a refusal loses nothing. */
 UNIT_TEST(test_limit)
 {
     const struct held before = held_now();
@@ -179,7 +182,7 @@ UNIT_TEST(test_limit)
     has_grown(before, 0);
 }
 
-/* What is small has what others do not need. */
+/* A small range gets the memory that others do not need. */
 UNIT_TEST(test_limit_of_small)
 {
     const struct held before = held_now();
@@ -197,7 +200,7 @@ UNIT_TEST(test_limit_of_small)
     give_all(&m, p, 2);
 }
 
-/* Where the address space is full there is none, and it can be told of. */
+/* In a full address space a call fails, and says so. */
 UNIT_TEST(test_wrong)
 {
     struct host_memory m = {0};

@@ -2,9 +2,8 @@
 /*
  * host_ops.h - the operators of profile "f32-fma" (op.h) on the host.
  *
- * Bits do not depend on the level, nor on where the ranges lie. Threads: there
- * is no state but that of struct host_ops; threads that run at once have one
- * each.
+ * Bits do not depend on the level, nor on where the ranges lie. All state is in
+ * struct host_ops; threads that run at once need one each.
  */
 #ifndef FSDP_CTS_HOST_OPS_H
 #define FSDP_CTS_HOST_OPS_H
@@ -15,7 +14,7 @@
 
 struct host_ops;
 
-/* UNSUPPORTED for a level that is not to be had here, NOMEM. */
+/* UNSUPPORTED for a level that this build or processor does not have, NOMEM. */
 int host_ops_create(enum simd_level level, struct host_ops **out);
 
 /* NULL is allowed. */

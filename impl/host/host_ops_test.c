@@ -43,8 +43,9 @@ enum {
     N_HALF = 70001
 };
 
-/* Runs an operator whose output is `bytes` long on the plain device, and at
- * each level; bits, so that NaN counts. In place if its output is in[0]. */
+/* Runs an operator whose output is `bytes` long on the plain device and at each
+ * level, and compares bits, so that NaN counts. In place if its output is
+ * in[0]. */
 static void try_half(struct fsdp_op op, uint64_t bytes)
 {
     static uint32_t memory[2][N_HALF];
@@ -74,8 +75,8 @@ static void try_half(struct fsdp_op op, uint64_t bytes)
     }
 }
 
-/* What may be float32 or 16 bits: all values of the latter are among the
- * numbers, and all exponents. */
+/* Operators on float32 or 16 bits: among the numbers are all values of 16 bits,
+ * and all exponents. */
 UNIT_TEST(test_halves)
 {
     static uint32_t x[N_HALF];

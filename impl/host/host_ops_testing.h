@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_ops_testing.h - what the tests of the operators share: a trial is one
- * operator on random data, run on the plain device and at every level, and the
- * bits of all that is in memory are compared.
+ * operator on random data, run on the plain device and at every level; the bits
+ * of all memory are compared.
  */
 #ifndef FSDP_CTS_HOST_OPS_TESTING_H
 #define FSDP_CTS_HOST_OPS_TESTING_H
@@ -28,7 +28,7 @@ enum {
 enum data {
     DATA_PLAIN,   /* sums of them depend on their order */
     DATA_SMALL,   /* products underflow, sums of -0 come up */
-    DATA_MIXED,   /* and some do not */
+    DATA_MIXED,   /* some products underflow, some do not */
     DATA_SPECIAL, /* a NaN, infinity, subnormal or zero here and there */
     N_DATA,
 };
@@ -105,8 +105,8 @@ static inline void fill(const struct trial *t, float *x, uint64_t n, bool ids)
 }
 
 /* Lays the operator's ranges out in `memory`, one behind the other with guards
- * between them; the same each time, at any alignment of a float if `shift`
- * is. */
+ * between them. The same t gives the same places; with `shift` they are aligned
+ * to floats only. */
 static inline uint64_t lay_out(struct trial *t, float *memory, uint64_t shift)
 {
     uint64_t at = GUARD + shift;
@@ -200,8 +200,8 @@ static inline void run_level(const struct trial *t, enum simd_level level)
     assert_int_equal(host_ops_run(ops[level], &t->op), FSDP_OK);
 }
 
-/* Under the address sanitizer, what lies between the ranges is not even to be
- * read; without it these do nothing. */
+/* Under the address sanitizer, the gaps between ranges must not even be read;
+ * without it these functions do nothing. */
 static inline void close_gaps(const struct trial *t, const float *memory,
                               uint64_t n)
 {
@@ -223,8 +223,7 @@ static inline void open_gaps(const float *memory, uint64_t n)
     (void)n;
 }
 
-/* Everything in memory, guards and inputs too, is as the plain device has
- * left it. */
+/* All memory, guards and inputs too, is as the plain device leaves it. */
 static inline void try_op(struct trial *t)
 {
     uint64_t shift = random_bits() % 16;

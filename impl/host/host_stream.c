@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_stream.c - the ring of items, and who does them.
+ * host_stream.c - the ring of items, and which thread does them.
  *
- * Work is often shorter than waking a thread. So whoever waits for a stream
- * that has work to do, but whose thread is not at it, does that work himself:
- * a stream is a queue with an order, and its thread is who does it if nobody
- * else is in a hurry. An item is done by one thread at a time, in order, and
- * nobody ever does an item that he does not wait for. An item that waits for
- * another stream is not begun before that has come so far: its turn is taken
- * by whoever finds it ready. Waits go back in the order in which work was
- * given, so they end, and chains of helpers are no longer than there are
- * streams. For what its thread is woken is in host_stream_thread.c.
+ * Work is often shorter than waking a thread. So a thread that waits for a
+ * stream whose own thread is not at work does the work itself: a stream is a
+ * queue with an order, and its own thread does the items that no other thread
+ * is in a hurry for. An item is done by one thread at a time, in order, and no
+ * helper ever does an item that it does not wait for. An item that waits for
+ * another stream is not begun before that stream has come so far: whichever
+ * thread finds it ready takes its turn. Waits only go back in the order in
+ * which work was given, so they end, and chains of helpers are no longer than
+ * there are streams. host_stream_thread.c says when a stream's thread is woken.
  */
 #include "host_stream_state.h"
 
@@ -19,7 +19,8 @@
 #include <string.h>
 
 enum {
-    WORTH_NS = 20000,     /* what waking a thread costs the two, and a bit */
+    WORTH_NS = 20000,     /* the cost of waking a thread, to both, and some
+                           * more */
     LONG_NS = 1000000000, /* as long as any */
 };
 
@@ -64,7 +65,7 @@ static void note_done(struct host_stream *s, int status)
     s->ns -= item_at(s, s->done)->ns;
     s->done = done;
     if (done >= s->wanted) {
-        s->wanted = UINT64_MAX; /* who still waits says so again */
+        s->wanted = UINT64_MAX; /* threads that still wait set it again */
         pthread_cond_broadcast(&s->less);
     }
 }
@@ -75,7 +76,7 @@ static void do_work(struct host_stream *s, struct host_stream_item *item)
 
     s->busy = true;
     pthread_mutex_unlock(&s->lock);
-    /* Nobody else writes it while this is busy. */
+    /* No other thread writes s->status while `busy` is set. */
     status = item->work(item->argument, s->status);
     pthread_mutex_lock(&s->lock);
     s->busy = false;
@@ -89,8 +90,8 @@ static int failure_until(const struct host_stream *s, uint64_t ticket)
     return failed_at != 0 && failed_at <= ticket ? s->status : FSDP_OK;
 }
 
-/* A stream that has failed waits all the same: when it is done, so is all that
- * it was ordered after, and memory may be freed. */
+/* A stream that has failed still waits, so that when it is done, everything
+ * that it was ordered after is done, too, and memory may be freed. */
 static bool pass_order(struct host_stream *s, const struct order *o)
 {
     if (o->earlier->done < o->ticket) {
@@ -153,8 +154,8 @@ void host_stream_hand_back(struct host_stream *s)
     }
 }
 
-/* What is waited for is done, by its thread or by this one.
- * NOLINTNEXTLINE(misc-no-recursion): see above. */
+/* Returns once the items up to `least` are done, by the stream's thread or by
+ * this one. NOLINTNEXTLINE(misc-no-recursion): see above. */
 static int wait_for(struct host_stream *s, uint64_t least)
 {
     if (s->done < least) {
@@ -173,8 +174,8 @@ static int wait_for(struct host_stream *s, uint64_t least)
 
 /* ---- Work and order ---------------------------------------------------- */
 
-/* Where there is no room, it is waited for until half is empty: not for each
- * item again. */
+/* When the ring is full this waits until half of it is empty, lest every later
+ * item waits again. */
 static void push(struct host_stream *s, host_work *work, const void *argument,
                  size_t bytes, uint64_t ns)
 {

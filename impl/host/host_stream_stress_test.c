@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_stream_stress_test.c - many short items on several streams that wait
- * for each other at random, while somebody waits for them at random: every
- * item is done once, by one thread at a time, in the order of its stream and
- * after what that was ordered behind.
+ * host_stream_stress_test.c - many short items on several streams that wait for
+ * each other at random, while threads wait for them at random: every item is
+ * done once, by one thread at a time, in the order of its stream and after the
+ * items that it was ordered behind.
  *
  * The counters are plain on purpose: if two threads ever did items of one
  * stream at once, or one looked before it was allowed to, a thread sanitizer
@@ -31,8 +31,8 @@ struct bench {
     _Atomic uint32_t wrong;
 };
 
-/* Item `number` of stream `self`. What it was ordered behind: item `least` of
- * stream `other`. */
+/* Item `number` of stream `self`. It was ordered behind item `least` of stream
+ * `other`. */
 struct task {
     struct bench *bench;
     uint32_t self, other;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_stream_test.c - order, tickets, failures and the end of streams. Gates
- * hold streams up, so that what is not ordered would be seen to be so.
+ * hold streams up, so that work that should run without an order is seen to.
  */
 #include "host_testing.h"
 
@@ -98,7 +98,7 @@ UNIT_TEST(test_close_does_what_was_given)
     host_stream_close(NULL);
 }
 
-/* A wait for an early ticket returns while a later item stands at a gate. */
+/* A wait for an early ticket returns although a later item stands at a gate. */
 UNIT_TEST(test_ticket)
 {
     struct host_stream *s = open_stream();
@@ -152,8 +152,8 @@ UNIT_TEST(test_order_between_streams)
     host_stream_close(b);
 }
 
-/* The later stream goes on while the earlier one stands at a gate that comes
- * after the ticket; ticket 0 is what was given before the call. */
+/* The later stream goes on although the earlier one stands at a gate that comes
+ * after the ticket; ticket 0 is all that was given before the call. */
 UNIT_TEST(test_order_by_ticket)
 {
     struct host_stream *a = open_stream();
@@ -228,7 +228,8 @@ UNIT_TEST(test_failure_sticks)
     host_stream_close(b);
 }
 
-/* When a stream that has failed is done, so is what it was ordered after. */
+/* When a stream that has failed is done, the work that it was ordered after is
+ * done, too. */
 UNIT_TEST(test_failed_stream_still_waits)
 {
     struct host_stream *a = open_stream();

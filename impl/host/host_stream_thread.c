@@ -2,15 +2,16 @@
 /*
  * host_stream_thread.c - a stream's thread: its life, and its naps.
  *
- * A thread is not woken for little. One that has run out of work naps: for as
- * long as what it is given is little, nobody wakes it, because who needs the
- * result will most likely be faster himself. What nobody has needed by the end
- * of the nap, the thread does. So work that was given gets done without anybody
- * waiting for it, as other ranks and other threads may count on. When a nap
- * ends and others have done all that was given meanwhile, the next one is twice
- * as long, up to a bound: with many ranks on few cores naps would end more
- * often than anything is given. When a nap ends and nothing was given at all,
- * the thread sleeps until it is given something, however little.
+ * A thread is not woken for little work. One that has run out of work naps, and
+ * is not woken as long as it is given little, because a thread that needs the
+ * result will most likely be faster itself. Whatever no thread has needed by
+ * the end of the nap, the stream's thread does. So all work gets done, even if
+ * no thread waits for it, as other ranks and other threads may count on. When a
+ * nap ends and other threads have done all that was given meanwhile, the next
+ * nap is twice as long, up to a bound: with many ranks on few cores naps would
+ * otherwise end more often than anything is given. When a nap ends and nothing
+ * was given at all, the thread sleeps until it is given something, however
+ * little.
  */
 #include "host_stream_state.h"
 
@@ -39,8 +40,8 @@ static struct timespec end_of_nap(int64_t ns)
     return t;
 }
 
-/* Returns when somebody wakes it, or when a nap ends and it finds work that
- * nobody is at. */
+/* Returns when the thread is woken, or when a nap ends and it finds work that
+ * no other thread is doing. */
 static void doze(struct host_stream *s)
 {
     int64_t ns = NAP_NS;
@@ -67,7 +68,7 @@ static void doze(struct host_stream *s)
     }
 }
 
-/* Waits for something to do; false if there will be nothing. */
+/* Waits for something to do; false once the stream ends. */
 static bool has_work(struct host_stream *s)
 {
     while (s->given == s->done || s->busy) {
@@ -88,8 +89,9 @@ static void *work_through(void *self)
 {
     struct host_stream *s = self;
 
-    /* By itself: the name of another thread is written through /proc, whose
-     * entries for it the kernel then looks for when the process ends. */
+    /* The thread names itself: the name of another thread is written through
+     * /proc, whose entries for it the kernel then looks for when the process
+     * ends. */
     if (s->name[0] != '\0') {
         (void)pthread_setname_np(pthread_self(), s->name);
     }
@@ -103,7 +105,7 @@ static void *work_through(void *self)
 
 /* ---- Open and close ---------------------------------------------------- */
 
-/* It is never held for longer than a copy of an item. */
+/* The lock is never held for longer than it takes to copy an item. */
 static int make_lock(pthread_mutex_t *lock)
 {
     pthread_mutexattr_t attributes;
@@ -119,7 +121,7 @@ static int make_lock(pthread_mutex_t *lock)
     return status;
 }
 
-/* Naps end by a clock that nobody sets. */
+/* Naps end by a clock that cannot be set. */
 static int make_more(pthread_cond_t *more)
 {
     pthread_condattr_t attributes;
@@ -142,7 +144,8 @@ static int make(struct host_stream **out)
     if (!s) {
         return FSDP_ERR_NOMEM;
     }
-    /* An item is written before it is read: most are never given. */
+    /* The ring is not cleared: an item is written before it is read, and most
+     * items are never used. */
     memset(s, 0, offsetof(struct host_stream, ring));
     if (make_lock(&s->lock) != 0) {
         goto no_lock;
@@ -178,7 +181,7 @@ int host_stream_open(const char *name, struct host_stream **out)
     *out = NULL;
     FSDP_TRY(make(&s));
     snprintf(s->name, sizeof(s->name), "%s", name ? name : "");
-    /* Signals that the process gets are for those who know what to do. */
+    /* Signals to the process are left to threads that handle them. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     status = pthread_create(&s->thread, NULL, work_through, s);

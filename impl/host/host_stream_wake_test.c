@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_stream_wake_test.c - for what a thread is woken, and that work is done
- * for which it is not. Wake-ups are counted, no time is taken.
+ * host_stream_wake_test.c - for which work a thread is woken, and that other
+ * work is done as well. Wake-ups are counted; no time is taken.
  */
 #include "host_duration.h"
 #include "host_testing.h"
@@ -35,7 +35,7 @@ static struct host_stream *open_stream(void)
     return s;
 }
 
-/* Nobody waits for it; other ranks may. */
+/* No thread waits for the work; other ranks may. */
 UNIT_TEST(test_little_work_is_done)
 {
     struct host_stream *a = open_stream();
@@ -57,9 +57,9 @@ UNIT_TEST(test_little_work_is_done)
     host_stream_close(b);
 }
 
-/* Items that are little together, and as many that are not, in turns: a thread
- * that has run out of work is woken for the latter alone, and for those at
- * least once in many times. */
+/* Short items together, and as many long ones, in turns: a thread that has run
+ * out of work is woken for the long ones alone, and for those at least once in
+ * many times. */
 static void wakes_for_much_alone(uint32_t items, uint64_t ns)
 {
     struct host_stream *s = open_stream();
@@ -91,7 +91,7 @@ UNIT_TEST(test_long_one_wakes)
     wakes_for_much_alone(1, LONG_NS);
 }
 
-/* A stream that is retained can be asked when it is closed. */
+/* A stream that is retained can be asked even after it is closed. */
 UNIT_TEST(test_retained)
 {
     struct host_stream *a = open_stream();
@@ -151,7 +151,7 @@ UNIT_TEST(test_durations)
     assert_true(duration(FSDP_OP_ATTENTION, 1, 256, 8, 32, 0) > 100000);
     assert_true(duration(FSDP_OP_ATTENTION_BACKWARD, 1, 256, 8, 32, 0) >
                 duration(FSDP_OP_ATTENTION, 1, 256, 8, 32, 0));
-    /* What was not checked is no harm. */
+    /* Dimensions that were not checked do no harm. */
     assert_int_equal(duration(FSDP_OP_GEMM, most, most, most, 0, most), second);
     assert_int_equal(
         duration(FSDP_OP_ATTENTION_BACKWARD, most, most, most, most, most),

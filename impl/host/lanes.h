@@ -2,8 +2,8 @@
 /*
  * lanes.h - the 32 accumulators of lanes() (op.h), as vectors.
  *
- * A loop takes whole rounds of 32 elements as vectors, then what is left one
- * by one, then folds.
+ * A loop takes whole rounds of 32 elements as vectors, then the rest one by
+ * one, then folds.
  */
 #ifndef FSDP_CTS_LANES_H
 #define FSDP_CTS_LANES_H
@@ -19,7 +19,7 @@ struct lanes {
     vec v[LANES_VECS];
 };
 
-/* The elements of n that fill whole rounds. */
+/* How many of n elements are in whole rounds. */
 HOST_INLINE uint64_t lanes_whole(uint64_t n)
 {
     return n - n % LANES;

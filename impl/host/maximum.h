@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * maximum.h - maximum (op.h) in any order: of integers that are ordered as
- * the floats are, +0 above -0, with NaN kept track of beside them.
+ * maximum.h - maximum (op.h) in any order: floats are compared as integers that
+ * have the same order, with +0 above -0; NaN is noted beside them.
  */
 #ifndef FSDP_CTS_MAXIMUM_H
 #define FSDP_CTS_MAXIMUM_H
@@ -16,13 +16,13 @@ struct maximum {
     int32_t nan; /* not 0 once a NaN was seen */
 };
 
-/* Its own inverse: turns the order of negative floats around. */
+/* Turns the order of negative floats around. It is its own inverse. */
 HOST_INLINE int32_t maximum_key(int32_t bits)
 {
     return bits ^ (bits >> 31 & 0x7fffffff);
 }
 
-/* Of nothing: -infinity. */
+/* The maximum of nothing: -infinity. */
 HOST_INLINE struct maximum maximum_start(void)
 {
     return (struct maximum){~0x7f800000, 0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * operators.h - the operators of one level (op.h), one function each. They
- * are called with an operator that host_check() has found right.
+ * operators.h - the operators of one level (op.h), one function each. The
+ * operators that they are given have passed host_check().
  */
 #ifndef FSDP_CTS_OPERATORS_H
 #define FSDP_CTS_OPERATORS_H
@@ -14,7 +14,7 @@
 /* OK, or NOMEM if the workspace cannot grow. */
 typedef int host_operator(const struct fsdp_op *op, struct workspace *ws);
 
-/* The tables of the levels, by kind; NULL for what is not supported. */
+/* The tables of the levels, by kind; NULL for a kind that is not supported. */
 extern host_operator *const host_operators_portable[FSDP_N_OPS];
 extern host_operator *const host_operators_avx2[FSDP_N_OPS];
 extern host_operator *const host_operators_avx512[FSDP_N_OPS];

@@ -24,12 +24,12 @@ const char *simd_name(enum simd_level level)
 }
 
 #ifdef HOST_X86
-/* clang knows no word for it before 17. AVX's registers are saved where AVX2 is
- * supported. */
+/* __builtin_cpu_supports knows f16c in clang only from 17 on. AVX's registers
+ * are saved where AVX2 is supported. */
 static bool has_f16c;
 
-/* Once, before ranks are forked: where the processor is a virtual one, its host
- * answers, and that takes as long as a thousand additions. */
+/* Asked once, before ranks are forked: on a virtual processor its host answers,
+ * which takes as long as a thousand additions. */
 __attribute__((constructor)) static void ask_f16c(void)
 {
     unsigned a;

@@ -19,13 +19,13 @@ enum simd_level {
 /* "portable", "avx2" or "avx512". */
 const char *simd_name(enum simd_level level);
 
-/* Has this build the level, and this processor its instructions? */
+/* Whether this build has the level, and this processor its instructions. */
 bool simd_has(enum simd_level level);
 
 /*
- * The level called `name`, or the best if that is NULL or empty. INVALID for
- * a name that there is not, UNSUPPORTED for a level that is not to be had
- * here; a sentence that names it is written to `message`.
+ * The level called `name`, or the best if that is NULL or empty. INVALID for an
+ * unknown name, UNSUPPORTED for a level that this build or processor does not
+ * have; a sentence that names it is written to `message`.
  */
 int simd_choose(const char *name, enum simd_level *out, char *message,
                 size_t bytes);

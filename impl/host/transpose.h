@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transpose.h - turns a matrix, in blocks of 4 x 4, which every level has
- * registers for.
+ * transpose.h - transposes a matrix in blocks of 4 x 4, for which every level
+ * has registers.
  */
 #ifndef FSDP_CTS_TRANSPOSE_H
 #define FSDP_CTS_TRANSPOSE_H
@@ -13,8 +13,8 @@
 typedef float vec_4 __attribute__((vector_size(16)));
 typedef float vec_4_at __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* Four of the eight elements of a and b. gcc has one name for it since 12, and
- * always the other; clang has the first. */
+/* Four of the eight elements of a and b. gcc has __builtin_shufflevector since
+ * 12, and __builtin_shuffle always; clang has the first alone. */
 #if defined(__clang__) || __GNUC__ >= 12
 #    define SHUFFLE_4(a, b, i, j, k, l) \
         __builtin_shufflevector(a, b, i, j, k, l)

@@ -60,10 +60,10 @@ HOST_INLINE float host_fmaf(float a, float b, float c)
 }
 #else
 /*
- * fma() from doubles. The product is exact; of the sum the error is too, by
- * which the sum is rounded to odd: to that of the two doubles next to it that
- * is no middle between two floats, so that rounding once more is right. Where
- * something is not finite the error is NaN and the sum stands.
+ * fma() in doubles. The product is exact, and so is the error of the sum, by
+ * which the sum is rounded to odd: to that one of its two neighbours among the
+ * doubles that is never half-way between two floats, so that rounding once more
+ * is right. Where a value is not finite the error is NaN and the sum stays.
  */
 HOST_INLINE float host_fmaf(float a, float b, float c)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * load.c - 7. Load: this rank's parts by name, whoever saved them. All that
- * can be wrong is looked for before anything changes.
+ * load.c - 7. Load: each rank reads its parts by name, whichever ranks saved
+ * them. Everything that can be wrong is checked before anything changes.
  */
 #include "checkpoints.h"
 
@@ -32,7 +32,8 @@ static int remake(void *context)
     return ref_fill_initial(context);
 }
 
-/* The checkpoint lacks a state of it: it goes on with what it has. */
+/* Whether the checkpoint lacks a state of parameter p, which then keeps the
+ * states and the count of steps that it has. */
 static bool keeps_states(const struct fsdp_sharded *s,
                          const struct checkpoint *c, uint32_t p)
 {
@@ -58,7 +59,7 @@ static uint64_t *copy_steps(const struct fsdp_sharded *s)
     return own;
 }
 
-/* Those of what has a count of its own, too. */
+/* Sets the counts of steps, those of single parameters, too. */
 static void take_steps(struct fsdp_sharded *s, const struct checkpoint *c,
                        const uint64_t *own)
 {
@@ -77,7 +78,7 @@ static void take_steps(struct fsdp_sharded *s, const struct checkpoint *c,
     }
 }
 
-/* The elements that it has. */
+/* Notes which elements have values now: those that the checkpoint holds. */
 static void note_values(struct fsdp_sharded *s, const struct checkpoint *c)
 {
     for (uint32_t i = 0; i < s->n_parts; i++) {
@@ -91,8 +92,8 @@ static void note_values(struct fsdp_sharded *s, const struct checkpoint *c)
     }
 }
 
-/* What the checkpoint has of each buffer that is persisted, in host memory, as
- * it will rest. */
+/* Reads each persisted buffer that the checkpoint has into host memory, in the
+ * dtype in which it will rest. */
 static int read_buffers(struct fsdp_sharded *s, struct checkpoint *c,
                         void **value, char *why)
 {
@@ -139,7 +140,7 @@ static int replace(struct fsdp_sharded *s, struct checkpoint *c, void **value,
         ref_checkpoint_source(s, local), local ? write_local : write_slice,
         s->steps == 0 && !s->loaded && s->model->initial ? remake : NULL};
     struct checkpoint_kept kept = {0};
-    /* Work may still read or write what is replaced. */
+    /* Work in flight may still read or write the values that are replaced. */
     int status = s->env->device->sync(s->env->device->self, NULL);
 
     if (status == FSDP_OK) {
@@ -191,7 +192,7 @@ int ref_load_from(struct fsdp_sharded *s, const struct fsdp_load *how)
     value = calloc(s->model->n_buffers + (size_t)1, sizeof(*value));
     own = copy_steps(s);
     status = value && own ? ref_checkpoints(s) : FSDP_ERR_NOMEM;
-    /* A rank that has no memory for it keeps all of them from it. */
+    /* If one rank has no memory for the load, no rank begins it. */
     status = checkpoint_agree(s->env, "ref.load", status, "out of memory");
     if (status == FSDP_OK && value && s->checkpoints) {
         status =

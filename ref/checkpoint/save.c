@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * save.c - 6. Checkpoints: this rank's parts by name, and gathered where one
- * rank writes for all. A snapshot is written at once; only that it counts
- * waits for save_wait.
+ * save.c - 6. Checkpoints: each rank writes its parts by name, or all parts are
+ * gathered on one rank, which writes them. A snapshot is written at once, but
+ * counts only after save_wait.
  */
 #include "checkpoints.h"
 
@@ -28,7 +28,8 @@ static uint64_t trainable_before(const struct fsdp_sharded *s, uint32_t u,
     return n;
 }
 
-/* Where shard k of a unit begins among those of all; a state has no holes. */
+/* The element at which shard k of a unit begins, among those of all its shards.
+ * A state has no elements for frozen parameters. */
 static uint64_t shard_begins(const struct fsdp_sharded *s, uint32_t u,
                              bool state, uint32_t k)
 {
@@ -58,7 +59,7 @@ static int local_table(struct fsdp_sharded *s, struct ref_checkpoints *c)
     return checkpoint_table_add_buffers(s->model, &c->local);
 }
 
-/* What rank 0 has of buffers is what is saved. */
+/* Buffers are saved as rank 0 has them. */
 static int keep_buffers(struct fsdp_sharded *s, uint32_t first,
                         struct checkpoint_whole *all, uint32_t *n)
 {
@@ -186,7 +187,7 @@ void ref_checkpoints_release(struct fsdp_sharded *s)
 
 /* ---- One rank writes, the others send ----------------------------------- */
 
-/* n elements at p become rank 0's, who puts them where they belong. */
+/* Rank 0 puts n elements at p where they belong; other ranks do nothing. */
 static void put_slice(struct fsdp_sharded *s, uint32_t entry, uint64_t first,
                       const float *p, uint64_t n)
 {
@@ -196,7 +197,7 @@ static void put_slice(struct fsdp_sharded *s, uint32_t entry, uint64_t first,
 
     for (uint64_t done = 0; s->env->rank == 0 && done < n;) {
         uint64_t m = n - done < 1024 ? n - done : 1024;
-        /* A failure is told by save_wait: the others must not wait. */
+        /* save_wait reports a failure: here the other ranks must not wait. */
         checkpoint_fail(saving,
                         d->copy(d->self, NULL, slice, p + done, m * sizeof(*p)),
                         "the device does not give a slice");
@@ -205,7 +206,7 @@ static void put_slice(struct fsdp_sharded *s, uint32_t entry, uint64_t first,
     }
 }
 
-/* One slice of shard index `root`, of which everybody knows. */
+/* Sends one slice of shard `root` to rank 0; every rank calls it. */
 static int send_slice(struct fsdp_sharded *s, uint32_t root,
                       const struct checkpoint_slice *x, float *p)
 {
@@ -235,8 +236,9 @@ static int send_slice(struct fsdp_sharded *s, uint32_t root,
     return status;
 }
 
-/* Place for the largest slice that another rank sends, on all ranks of the
- * first replica, or on none: who fails later would be waited for. */
+/* Takes room for the largest slice that another rank sends, on all ranks of the
+ * first replica or on none: the others would wait for a rank that fails
+ * later. */
 static int take_staging(struct fsdp_sharded *s, float **staging)
 {
     struct ref_checkpoints *c = s->checkpoints;
@@ -262,7 +264,7 @@ static int take_staging(struct fsdp_sharded *s, float **staging)
                             "no memory for a slice of a tensor");
 }
 
-/* Slice by slice, so that no more than one is anywhere in addition. */
+/* Slice by slice, so that a rank holds no more than one slice in addition. */
 static int send_slices(struct fsdp_sharded *s, float *staging)
 {
     struct ref_checkpoints *c = s->checkpoints;
@@ -360,7 +362,7 @@ static int check_state(struct fsdp_sharded *s)
                : FSDP_OK;
 }
 
-/* A parameter's own count is told where it is not that of all. */
+/* The parameters whose own count of steps differs from that of the model. */
 static struct checkpoint_own_steps *own_steps(const struct fsdp_sharded *s,
                                               uint32_t *n)
 {
@@ -379,7 +381,7 @@ static struct checkpoint_own_steps *own_steps(const struct fsdp_sharded *s,
     return own;
 }
 
-/* What is saved, and that there is room for it. */
+/* Fills in where values are read, and copies the buffers. */
 static int take_source(struct fsdp_sharded *s, struct checkpoint_request *r,
                        struct checkpoint_whole *whole)
 {
@@ -413,7 +415,7 @@ static int begin_save(struct fsdp_sharded *s, const struct fsdp_save *save)
         own && whole ? take_source(s, &request, whole) : FSDP_ERR_NOMEM;
 
     request.own = own;
-    /* Who is alone with a failure would be waited for. */
+    /* A rank that failed alone would leave the others waiting for it. */
     status = checkpoint_agree(s->env, "ref.save_begin", status,
                               status == FSDP_ERR_NOMEM
                                   ? "out of memory"

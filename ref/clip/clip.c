@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * clip.c - the norm of the whole gradient, of which a rank has a part. Replicas
- * hold the same parts: each adds up its own. What ranks must know of each
- * other goes out of band, so that a step's collectives stay what they are.
+ * hold the same parts, and each replica adds up its own. What ranks tell each
+ * other about a norm goes out of band, so that the step's collectives stay the
+ * same.
  */
 #include "norm.h"
 #include "ref/engine/sharded.h"
@@ -18,7 +19,7 @@ static int check_clip(const struct fsdp_sharded *s,
     return ref_check_clip(s->env, clip);
 }
 
-/* The gradient of a part, or NULL: it is frozen, or its unit took no part in
+/* The gradient of a part, or NULL if it is frozen, or its unit took no part in
  * this step. */
 static float *gradient(const struct fsdp_sharded *s,
                        const struct ref_part *part)
@@ -50,8 +51,8 @@ static int add_up(const struct fsdp_sharded *s, const struct ref_sum *mine,
 
 /* ---- Loss scaling ------------------------------------------------------- */
 
-/* Whether any rank's gradient is not finite: replicas' and of ranks that own
- * nothing as well. */
+/* Whether the gradient of any rank is not finite: ranks of other replicas, and
+ * ranks that own nothing, are asked as well. */
 int ref_find_inf(struct fsdp_sharded *s, uint32_t *found)
 {
     const struct fsdp_env *env = s->env;
@@ -92,8 +93,8 @@ int ref_scale_gradients(struct fsdp_sharded *s, float factor)
 
 /* ---- Clipping ----------------------------------------------------------- */
 
-/* What gradients will be is measured before anything is multiplied: a norm
- * that is an error leaves them as they are. */
+/* The gradients as they will be are measured before anything is multiplied, so
+ * that a norm that is an error leaves them as they are. */
 int ref_clip_grad_norm(struct fsdp_sharded *s, const struct fsdp_clip *given,
                        float *out_norm)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * norm.c - the exact sum of |x|^p as a long integer, and its root by bisection
- * over all float32: the largest whose power is not beyond the sum, or the one
- * behind it, if the sum is beyond the middle of the two.
+ * norm.c - the exact sum of |x|^p as a long integer. Its root is found by
+ * bisection over all float32: the largest whose power is not beyond the sum, or
+ * the next larger one, if the sum is beyond the middle of the two.
  */
 #include "norm.h"
 
@@ -14,7 +14,7 @@ enum {
     LOWEST = -300 /* the exponent of digit 0 */
 };
 
-/* digits += m * 2^exponent; what does not fit is not there (norm.h). */
+/* digits += m * 2^exponent. The sum is long enough for any number (norm.h). */
 static void add_scaled(uint32_t *digit, uint64_t m, int exponent)
 {
     uint32_t at = (uint32_t)(exponent - LOWEST) / 32;

@@ -14,7 +14,7 @@ enum {
     REF_SUM_DIGITS = 20
 };
 
-/* What a rank has of a norm, and what ranks tell each other of it. */
+/* A rank's part of a norm, which ranks tell each other. */
 struct ref_sum {
     uint32_t digit[REF_SUM_DIGITS]; /* p = 1, 2: the sum of finite |x|^p */
     float largest;                  /* of |x|; NaN if any x is */
@@ -24,23 +24,24 @@ struct ref_sum {
  * infinity `largest` is all that counts. */
 void ref_sum_add(struct ref_sum *sum, float p, float factor, const float *x,
                  uint64_t n);
-/* Adds what another rank has. */
+/* Adds the sum that another rank has. */
 void ref_sum_merge(struct ref_sum *sum, const struct ref_sum *other);
 /* The p-th root, to the nearest float32, ties to even. */
 float ref_sum_root(const struct ref_sum *sum, float p);
 
-/* What a clip multiplies gradients by before it measures them: the inverse of
- * the loss's scale, or 1. */
+/* The factor by which a clip multiplies gradients before it measures them: the
+ * inverse of the loss's scale, or 1. */
 float ref_clip_scale(const struct fsdp_clip *clip);
-/* What gradients are multiplied by; false: they stay as they are, as they do
- * under a norm that is not finite where a loss was scaled. */
+/* Sets the factor that gradients are multiplied by. Returns false if they stay
+ * as they are, which they do, too, if a loss was scaled and the norm is not
+ * finite. */
 bool ref_clip_factor(const struct fsdp_clip *clip, float norm, float *factor);
 /* INVALID: a max_norm, a p or an inverse_scale that engine.h does not know. */
 int ref_check_clip(const struct fsdp_env *env, const struct fsdp_clip *clip);
-/* What its caller, who may have been built against earlier headers, knew of
- * it; the rest is 0. */
+/* A clip as far as the caller, which may have been built against earlier
+ * headers, knew its fields; the rest is 0. */
 struct fsdp_clip ref_read_clip(const struct fsdp_clip *clip);
-/* INVALID: neither a positive number nor 0, for none. */
+/* INVALID unless it is a positive number, or 0 for none. */
 int ref_check_scale(const struct fsdp_env *env, const char *where,
                     float inverse_scale);
 /* Whether none of n elements is infinite or NaN. */

@@ -33,7 +33,7 @@ int ref_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
     uint64_t end;
 
     FSDP_TRY(check_assign(s, p, first, n));
-    ref_reshard_each(s); /* copies that were kept are of other weights now */
+    ref_reshard_each(s); /* unsharded copies were kept of the old weights */
     if (!ref_part(s, s->parameter[p].original, s->coordinate, &part)) {
         return FSDP_OK;
     }
@@ -42,8 +42,8 @@ int ref_assign(struct fsdp_sharded *s, uint32_t p, uint64_t first, uint64_t n,
     if (begin >= end) {
         return FSDP_OK;
     }
-    s->loaded = true; /* a load that fails brings these back */
-    /* Work may still read what is replaced. */
+    s->loaded = true; /* a load that fails must restore these values */
+    /* Work in flight may still read the values that are replaced. */
     FSDP_TRY(d->sync(d->self, NULL));
     FSDP_TRY(d->copy(
         d->self, NULL,

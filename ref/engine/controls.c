@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * controls.c - what is done with single units: their knobs, and the unsharded
- * copies that these keep. A knob that is turned holds from the next BEGIN on.
+ * controls.c - the knobs of single units, and the unsharded copies that are
+ * kept by hand. A knob that is turned holds from the next BEGIN on.
  */
 #include "sharded.h"
 
@@ -30,7 +30,7 @@ void ref_turn_knobs(struct fsdp_sharded *s)
     }
 }
 
-/* Allowed in a pass, too. */
+/* This may be called within a pass, too. */
 int ref_set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
 {
     for (uint32_t u = 0; u < s->units->n_units; u++) {
@@ -80,7 +80,7 @@ static bool is_factor(uint32_t knob)
            knob == FSDP_KNOB_PREDIVIDE_FACTOR;
 }
 
-/* Of unit u, as it is said next. */
+/* INVALID if the factors that unit u will have next do not fit together. */
 static int check_factor(const struct fsdp_sharded *s, uint32_t u, uint32_t knob,
                         float value)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * early.c - a step that is made in a pass: each unit is stepped as soon as it
- * has been reduced, so that the gradients of all units are never there at once.
+ * has been reduced, so that the gradients of all units never exist at once.
  */
 #include "sharded.h"
 
@@ -35,7 +35,7 @@ int ref_keep_step(const struct fsdp_env *env, const struct fsdp_step *step,
 
 /* ---- What is refused ---------------------------------------------------- */
 
-/* Backward windows of unit u in a sequence. */
+/* How many backward windows unit u has in a sequence. */
 static uint32_t backwards(const struct fsdp_sharded *s, uint32_t sequence,
                           uint32_t u)
 {
@@ -50,7 +50,8 @@ static uint32_t backwards(const struct fsdp_sharded *s, uint32_t sequence,
     return windows;
 }
 
-/* Its second window would see what the first one has stepped. */
+/* With two backward windows, the second would see weights that were stepped
+ * after the first. */
 static int check_windows(const struct fsdp_sharded *s)
 {
     for (uint32_t i = 0; i < s->model->n_sequences; i++) {

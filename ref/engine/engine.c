@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.c - the reference engine as the contract sees it, walked point by
- * point in at(). Nothing runs ahead: a unit is gathered when its window begins,
- * and reduced when it ends.
+ * engine.c - the functions of the contract, and the walk through a pass, point
+ * by point, in at(). Nothing runs ahead: a unit is gathered when its window
+ * begins, and reduced when it ends.
  */
 #include "ref/clip/norm.h"
 #include "sharded.h"
@@ -31,7 +31,7 @@ static int begin_pass(struct fsdp_sharded *s, uint32_t sequence)
     return FSDP_OK;
 }
 
-/* The pass is over, and what was set for it. */
+/* Ends the pass, and with it the step that was set for it. */
 static int leave(struct fsdp_sharded *s)
 {
     s->early.set = s->early.on = false;
@@ -186,7 +186,7 @@ static int grad(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
                         s->model->parameter_name[p]);
     }
     u = &s->unit[x->unit];
-    /* Two modules that share one may be in their backward at once. */
+    /* Two modules that share a parameter may be in their backward at once. */
     apart = x->accumulated || x->shared || u->dtype.grad != u->dtype.accumulate;
     if (apart && !x->staging) {
         FSDP_TRY(ref_take(s, REF_DEVICE, FSDP_STAGING, x->unit, x->numel,
@@ -229,11 +229,12 @@ static int step(struct fsdp_sharded *s, struct fsdp_step *how)
     FSDP_TRY(ref_at_rest(s, "ref.step"));
     FSDP_TRY(ref_check_unset(s, "ref.step"));
     FSDP_TRY(ref_check_groups(s, how, "ref.step"));
-    if (how->inverse_scale != 0.0f) { /* 1 is a scale, too */
+    if (how->inverse_scale != 0.0f) { /* a scale of 1 is a scale, too: found_inf
+                                       * is set */
         FSDP_TRY(ref_check_scale(s->env, "ref.step", how->inverse_scale));
     }
     FSDP_TRY(ref_check_reduced(s, "ref.step"));
-    ref_reshard_each(s); /* copies that were kept are of other weights now */
+    ref_reshard_each(s); /* unsharded copies were kept of the old weights */
     how->found_inf = 0;
     if (how->inverse_scale != 0.0f) {
         FSDP_TRY(ref_find_inf(s, &how->found_inf));
@@ -285,7 +286,9 @@ static int unshard_all(struct fsdp_sharded *s)
     ref_reshard_each(s);
     s->all_unsharded = true;
     for (uint32_t u = 0; u < s->units->n_units; u++) {
-        FSDP_TRY(ref_unshard(s, u, FSDP_DTYPE_F32)); /* never from a copy */
+        FSDP_TRY(ref_unshard(s, u, FSDP_DTYPE_F32)); /* float32 of the shards,
+                                                      * never a copy that is
+                                                      * already open */
     }
     return FSDP_OK;
 }

@@ -87,7 +87,7 @@ static void place(struct fsdp_sharded *s, uint32_t p, bool flat)
     x->block = block_of(s, p);
     x->frozen = (s->model->parameter_flags[p] & FSDP_FROZEN) != 0;
     if (x->unit == FSDP_NO_UNIT) {
-        return; /* the model's own */
+        return; /* ignored: it stays with the model */
     }
     unit = &s->unit[x->unit];
     x->offset = unit->numel;
@@ -96,8 +96,8 @@ static void place(struct fsdp_sharded *s, uint32_t p, bool flat)
     unit->chunk += flat ? 0 : x->block;
     unit->trains = unit->trains || !x->frozen;
     unit->freezes = unit->freezes || x->frozen;
-    /* Equal parts of a flat parameter leave no choice: what is frozen has its
-     * place in the gradient, too. */
+    /* A flat parameter is cut into equal parts, so that frozen parameters have
+     * a place in its gradient, too. */
     x->grad_offset = unit->grad_numel;
     x->grad_local = unit->grad_chunk;
     if (flat || !x->frozen) {
@@ -106,7 +106,7 @@ static void place(struct fsdp_sharded *s, uint32_t p, bool flat)
     }
 }
 
-/* Another name of what has its place. */
+/* A tied parameter lies where its original does. */
 static void place_tied(struct fsdp_sharded *s, uint32_t p, uint32_t original)
 {
     struct ref_parameter *x = &s->parameter[p];
@@ -132,7 +132,8 @@ bool ref_is_in(const struct fsdp_sharded *s, uint32_t p, uint32_t u)
     return s->parameter[p].unit == u && s->parameter[p].original == p;
 }
 
-/* Of a flat unit, or with one shard; a unit that does not train has none. */
+/* Fills in the lengths of a unit's gradient and states, which are 0 if no
+ * parameter of the unit is trained. */
 static void measure_gradient(const struct fsdp_sharded *s, struct ref_unit *x,
                              bool flat)
 {
@@ -160,7 +161,7 @@ static void place_states(struct fsdp_sharded *s)
     }
 }
 
-/* Nothing is anywhere yet. */
+/* Removes all parameters from the layout. */
 static void clear(struct fsdp_sharded *s)
 {
     s->n_parts = 0;
@@ -202,7 +203,7 @@ void ref_layout(struct fsdp_sharded *s)
     place_states(s);
 }
 
-/* What is copied, part by part, and may be cast on the way. */
+/* How parts are copied, one by one: they may be cast on the way. */
 struct way {
     void *whole, *wire;
     uint32_t whole_dtype, wire_dtype;
@@ -258,7 +259,8 @@ int ref_unpack(struct fsdp_sharded *s, uint32_t u, uint32_t dtype)
     return copy_parts(s, u, &way);
 }
 
-/* Initial values come slice by slice: M is never resident. */
+/* Initial values are copied slice by slice: the model is never whole in
+ * memory. */
 int ref_initialise(struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units->n_units; u++) {

@@ -138,8 +138,9 @@ UNIT_TEST(one_shard_is_all)
     }
 }
 
-/* The 3 elements are frozen. Flat: their gradient has a place, their states
- * have none; by rows: only what is trainable, one behind the other. */
+/* The 3 elements are frozen. Flat, they have a place in the gradient but none
+ * in states; by rows, only trainable parameters have places, one behind the
+ * other. */
 static void frozen_ones_have_no_states(void **state)
 {
     struct fixture x;
@@ -206,7 +207,7 @@ UNIT_TEST(what_is_packed_comes_back)
     assert_memory_equal(back, whole, sizeof(whole));
     /* A wire of 16 bits has each value in the same place, rounded. */
     x.unit.dtype.reduce = FSDP_DTYPE_BF16;
-    whole[6] = 7.01f; /* of which bf16 makes 7 */
+    whole[6] = 7.01f; /* bf16 rounds it to 7 */
     memset(x.unit.wire, 0xff, sizeof(wire));
     assert_int_equal(ref_pack(&x.s, 0), FSDP_OK);
     for (int i = 0; i < 24; i++) {
@@ -248,7 +249,7 @@ UNIT_TEST(what_is_tied_takes_no_place)
     assert_false(ref_is_in(&x.s, 3, 0));
 }
 
-/* The first and the last parameter are each the only one of a unit. */
+/* The first and the last parameter are each alone in a unit. */
 UNIT_TEST(a_module_uses_the_units_of_its_parameters)
 {
     static const uint32_t unit_of_parameter[PARAMETERS] = {1, 0, 0, 2};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * optimizer.c - 4. The optimizer sees shards only, part by part, so that
- * padding is never touched. Formulas: op.h, SGD, MOMENTUM, ADAMW.
+ * padding is never touched. op.h has the formulas of SGD, MOMENTUM and ADAMW.
  */
 #include "sharded.h"
 
@@ -112,8 +112,8 @@ static int step_part(struct fsdp_sharded *s, const struct ref_part *part,
                          state));
 }
 
-/* Of a beta over so many steps, until it stays what it is: a checkpoint may
- * claim any number of them. */
+/* beta^steps, rounded after each product. It stops once the product no longer
+ * changes, since a checkpoint may claim any number of steps. */
 static float product(float beta, uint64_t steps)
 {
     float power = 1.0f;
@@ -126,7 +126,8 @@ static float product(float beta, uint64_t steps)
     return power;
 }
 
-/* A checkpoint knows the products of the options' betas alone. */
+/* A checkpoint holds only the products of the options' betas; those of other
+ * betas are computed from the number of steps. */
 void ref_set_steps(struct fsdp_sharded *s, uint64_t steps, const float power[2])
 {
     const struct fsdp_options *o = &s->options;
@@ -154,7 +155,7 @@ void ref_set_own_steps(struct fsdp_sharded *s, uint32_t p, uint64_t steps)
     x->numbers.power[1] = product(x->numbers.beta2, steps);
 }
 
-/* A shard is where its step is made; and back where it rests. */
+/* Copies a shard to where its step is made; return_shard copies it back. */
 static int bring_shard(struct fsdp_sharded *s, uint32_t u)
 {
     struct ref_unit *x = &s->unit[u];
@@ -205,7 +206,7 @@ int ref_step_unit(struct fsdp_sharded *s, uint32_t u,
     return return_shard(s, u);
 }
 
-/* What has a gradient takes part. */
+/* Steps the units that have a gradient. */
 int ref_step(struct fsdp_sharded *s, const struct fsdp_step *step)
 {
     bool first = true;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Of a unit or of the options. */
+/* The bits that a unit or the options may set. */
 #define OFFLOAD_BITS                                        \
     ((uint32_t)(FSDP_OFFLOAD_ALL | FSDP_OFFLOAD_OPTIMIZER | \
                 FSDP_OFFLOAD_PARAMS))
@@ -99,8 +99,8 @@ static bool is_alike(const struct fsdp_model *model, uint32_t p, uint32_t q)
     return alike;
 }
 
-/* A tied parameter is another name of an earlier one, which is none itself; the
- * two of them are in one unit. */
+/* The original of a tied parameter comes before it, is not tied itself, and is
+ * in the same unit. */
 static int check_tied(const struct fsdp_env *env,
                       const struct fsdp_model *model,
                       const struct fsdp_units *units, uint32_t p)
@@ -131,9 +131,9 @@ static int check_tied(const struct fsdp_env *env,
     return FSDP_OK;
 }
 
-/* A dtype of the options, or of a unit: one that is none is a mistake, others
- * than float32 and, where the dtype `most` is one of them, those of 16 bits are
- * not claimed. */
+/* Checks a dtype of the options, or of a unit. A number that is no dtype is
+ * INVALID; float32 is always allowed, and a dtype of 16 bits where `most`,
+ * which the engine claims, includes it. */
 static int check_dtype(const struct fsdp_env *env, const char *name,
                        uint32_t dtype, uint32_t most)
 {
@@ -187,7 +187,7 @@ struct ref_dtypes ref_dtypes(const struct fsdp_options *o,
     return d;
 }
 
-/* Integers are never cast. */
+/* A buffer of integers is never cast. */
 uint32_t ref_buffer_dtype(const struct fsdp_options *o,
                           const struct fsdp_units *units,
                           const struct fsdp_model *model, uint32_t b)
@@ -201,7 +201,7 @@ uint32_t ref_buffer_dtype(const struct fsdp_options *o,
     return stored > FSDP_DTYPE_F16 ? stored : or_else(asked, stored);
 }
 
-/* A factor of a unit, or of the options, or what it is by default. */
+/* A unit's factor; else that of the options; else the default. */
 static float factor_of(const float *of_unit, uint32_t u, float option,
                        float usual)
 {
@@ -225,7 +225,7 @@ struct ref_factors ref_factors(struct ref_divisors d)
     return (struct ref_factors){1.0f / d.predivide, d.predivide / d.divide};
 }
 
-/* What a unit says, if it says anything, as bits. */
+/* The offload that a unit's own entry asks for, as bits; 0 if it has none. */
 static uint32_t own_offload(uint32_t said)
 {
     return said & FSDP_OFFLOAD_OWN ? said & ~(uint32_t)FSDP_OFFLOAD_OWN
@@ -324,7 +324,7 @@ static int check_factors(const struct fsdp_env *env,
     return FSDP_OK;
 }
 
-/* A parameter is in no unit only where that is said of itself. */
+/* A parameter may be without a unit only where unit_of_parameter says so. */
 static int check_parameter(const struct fsdp_env *env,
                            const struct fsdp_model *model,
                            const struct fsdp_units *units, uint32_t p)

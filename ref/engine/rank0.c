@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rank0.c - values that rank 0 alone has, initial ones or those of a state dict
- * in its memory: rank 0 sends one parameter after the other, whole, and each
- * rank keeps the part that it owns.
+ * rank0.c - values that only rank 0 has: initial values, or a state dict in its
+ * memory. Rank 0 sends one whole parameter after the other, and each rank keeps
+ * the part that it owns.
  */
 #include "sharded.h"
 
@@ -38,7 +38,7 @@ static int keep(struct fsdp_sharded *s, uint32_t p, const float *whole)
                : FSDP_OK;
 }
 
-/* `whole` is staged; on rank 0 it has the values. */
+/* `whole` is a staged parameter, which has its values on rank 0 alone. */
 static int pass_on(struct fsdp_sharded *s, uint32_t p, float *whole)
 {
     if (s->env->world > 1) {
@@ -69,7 +69,7 @@ static int send(struct fsdp_sharded *s, uint32_t p)
     return status;
 }
 
-/* It is in a unit, under this name. */
+/* Whether parameter p is in a unit, and not another name of an earlier one. */
 static bool is_sent(const struct fsdp_sharded *s, uint32_t p)
 {
     return s->parameter[p].unit != FSDP_NO_UNIT &&
@@ -78,7 +78,8 @@ static bool is_sent(const struct fsdp_sharded *s, uint32_t p)
 
 int ref_send_initial(struct fsdp_sharded *s)
 {
-    s->loaded = true; /* a load that fails cannot ask for them again */
+    s->loaded = true; /* a load that fails cannot ask for the initial values
+                       * again */
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
         if (is_sent(s, p) && s->parameter[p].numel > 0) {
             FSDP_TRY(send(s, p));
@@ -107,7 +108,7 @@ static struct told told_by(const struct fsdp_sharded *s,
     return told;
 }
 
-/* Every rank comes to the same. */
+/* Every rank comes to the same result. */
 static int check_agreed(struct fsdp_sharded *s, const struct fsdp_values *from)
 {
     const struct told mine = told_by(s, from);
@@ -191,7 +192,7 @@ static uint64_t largest(const struct fsdp_sharded *s)
     return most;
 }
 
-/* What is staged is there before anything changes. */
+/* Takes the staging memory before anything changes. */
 int ref_send_values(struct fsdp_sharded *s, const struct fsdp_values *from)
 {
     const struct fsdp_device *d = s->env->device;
@@ -204,8 +205,8 @@ int ref_send_values(struct fsdp_sharded *s, const struct fsdp_values *from)
                       FSDP_DTYPE_F32, &whole);
     status = checkpoint_agree(s->env, where, status, "no memory to stage it");
     if (status == FSDP_OK) {
-        ref_reshard_each(s); /* copies that were kept are of other weights */
-        s->loaded = true;    /* a load that fails brings these back */
+        ref_reshard_each(s); /* unsharded copies were kept of the old weights */
+        s->loaded = true;    /* a load that fails must restore these values */
         status = d->sync(d->self, NULL);
     }
     for (uint32_t p = 0; p < s->model->n_parameters && status == FSDP_OK; p++) {

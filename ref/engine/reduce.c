@@ -9,8 +9,8 @@
 #include <assert.h>
 #include <stddef.h>
 
-/* A parameter that got no gradient contributes +0; so does the place of a
- * frozen one, where there is one. */
+/* A parameter without a gradient contributes +0, and so does the place of a
+ * frozen parameter, if it has one. */
 static int fill_missing(struct fsdp_sharded *s, uint32_t u)
 {
     const uint32_t dtype = s->unit[u].dtype.accumulate;
@@ -47,7 +47,8 @@ static int scale(struct fsdp_sharded *s, uint32_t u, uint64_t n, uint32_t dtype,
                                     .out = {{p, bytes}}});
 }
 
-/* In place: whatever is pending is complete now. */
+/* Predivides the unsharded gradient in place: no backward adds to it any
+ * more. */
 static int predivide(struct fsdp_sharded *s, uint32_t u)
 {
     struct ref_unit *x = &s->unit[u];
@@ -58,8 +59,8 @@ static int predivide(struct fsdp_sharded *s, uint32_t u)
                        x->factor.before);
 }
 
-/* What is sent is not what was summed: other places, or another dtype. What
- * was summed is not needed any more then. */
+/* Copies the gradient to the wire, if its elements lie in other places there or
+ * have another dtype. The unsharded gradient is not needed any more then. */
 static int put_on_wire(struct fsdp_sharded *s, uint32_t u)
 {
     struct ref_unit *x = &s->unit[u];
@@ -90,7 +91,7 @@ static struct fsdp_collective reduction(const struct ref_unit *x, uint32_t u)
         .unit = u};
 }
 
-/* The sum over the shard group, of this rank's chunk. */
+/* This rank's chunk of the sum over the shard group. */
 static int fold_shards(struct fsdp_sharded *s, uint32_t u, void *to)
 {
     const struct ref_unit *x = &s->unit[u];
@@ -106,8 +107,7 @@ static int fold_shards(struct fsdp_sharded *s, uint32_t u, void *to)
                                        c.in, dtype, to);
 }
 
-/* Across replicas; then it is scaled, once. All of it in the dtype of the
- * wire. */
+/* Sums over replicas, then scales once; both in the dtype of the wire. */
 static int fold_replicas(struct fsdp_sharded *s, uint32_t u, void *sum)
 {
     const struct ref_unit *x = &s->unit[u];
@@ -122,7 +122,7 @@ static int fold_replicas(struct fsdp_sharded *s, uint32_t u, void *sum)
     return scale(s, u, x->grad_chunk, x->dtype.reduce, sum, x->factor.behind);
 }
 
-/* The first sum over shards is kept, a later one is added. */
+/* The first sum over shards is kept, and later ones are added to it. */
 static int add_to_partial(struct fsdp_sharded *s, uint32_t u)
 {
     struct ref_unit *x = &s->unit[u];
@@ -142,13 +142,13 @@ static int add_to_partial(struct fsdp_sharded *s, uint32_t u)
     return FSDP_OK;
 }
 
-/* Whether what a reduction makes lies where it is to be. */
+/* Whether a reduction's result already lies where it will rest. */
 static bool is_kept(const struct ref_unit *x)
 {
     return !x->grad_shard && x->dtype.reduce == FSDP_DTYPE_F32;
 }
 
-/* From the device to the host. */
+/* Copies a sum from the device to the host. */
 static int land(struct fsdp_sharded *s, uint32_t u, const void *sum)
 {
     struct ref_unit *x = &s->unit[u];
@@ -160,9 +160,9 @@ static int land(struct fsdp_sharded *s, uint32_t u, const void *sum)
                      x->landed);
 }
 
-/* What is made of a sum over shards: the first result of a step is kept, and of
- * float32 it lies in its place already; a later one is added. Only the new
- * contribution is divided, never the sum. */
+/* Makes gradient shards of a sum over shards. The first result of a step is
+ * kept, and if it is float32 it already lies in its place; later ones are added
+ * to it. Only the new contribution is divided, never the sum. */
 static int complete(struct fsdp_sharded *s, uint32_t u, void **folded)
 {
     struct ref_unit *x = &s->unit[u];

@@ -12,19 +12,21 @@ enum {
     REF_MAX_RANKS = 4096 /* of a world; ref_check refuses more */
 };
 
-/* Fills env->error, if nobody did before, and returns status. */
+/* Fills env->error, unless it is filled already, and returns status. */
 __attribute__((format(printf, 4, 5))) int ref_fail(const struct fsdp_env *env,
                                                    int32_t status,
                                                    const char *where,
                                                    const char *format, ...);
 
-/* options.c: a struct of the contract as far as the caller, who may have been
- * built against earlier headers, knows its fields; the rest is zero. */
+/* options.c: reads a struct of the contract as far as the caller, which may
+ * have been built against earlier headers, knows its fields; the rest is
+ * zero. */
 void ref_read(void *to, uint64_t bytes, const void *from, uint32_t size);
-/* The same of options: grad_dtype lies where an earlier struct was padded. */
+/* The same of options, where grad_dtype lies in the padding of earlier
+ * structs. */
 void ref_read_options(struct fsdp_options *to, const struct fsdp_options *from);
-/* The dtypes of a unit's values: its own, or the options', or what these are
- * by default (engine.h). None is FSDP_DTYPE_NONE. */
+/* The dtypes of a unit's values: its own, else the options', else the defaults
+ * (engine.h). None of them is FSDP_DTYPE_NONE. */
 struct ref_dtypes {
     uint32_t param;      /* of what is unsharded, and gathered */
     uint32_t grad;       /* of a gradient as it is lent */
@@ -34,8 +36,8 @@ struct ref_dtypes {
 };
 struct ref_dtypes ref_dtypes(const struct fsdp_options *options,
                              const struct fsdp_units *units, uint32_t u);
-/* What a unit's gradient is divided by: its own factors, or the options'; and
- * what it is multiplied by for that. Each is rounded once. */
+/* By what a unit's gradient is divided, by its own factors or the options', and
+ * the factors that it is multiplied by for that, each rounded once. */
 struct ref_divisors {
     float divide, predivide;
 };
@@ -43,23 +45,23 @@ struct ref_divisors ref_divisors(const struct fsdp_options *options,
                                  const struct fsdp_units *units, uint32_t u,
                                  uint32_t world);
 struct ref_factors {
-    float before; /* the fold: 1 / predivide factor */
-    float behind; /* it: predivide factor / divide factor */
+    float before; /* before the fold: 1 / predivide factor */
+    float behind; /* after it: predivide factor / divide factor */
 };
 struct ref_factors ref_factors(struct ref_divisors d);
-/* What of a unit is offloaded: FSDP_OFFLOAD_OPTIMIZER, FSDP_OFFLOAD_PARAMS. */
+/* The offload of a unit: FSDP_OFFLOAD_OPTIMIZER, FSDP_OFFLOAD_PARAMS. */
 uint32_t ref_offload(const struct fsdp_options *options,
                      const struct fsdp_units *units, uint32_t u);
-/* Of a buffer: as it rests. */
+/* The dtype in which a buffer rests. */
 uint32_t ref_buffer_dtype(const struct fsdp_options *options,
                           const struct fsdp_units *units,
                           const struct fsdp_model *model, uint32_t b);
-/* options.c: refuses what does not fit, and what is not claimed. */
+/* options.c: refuses options that do not fit or are not claimed. */
 int ref_check(const struct fsdp_env *env, const struct fsdp_model *model,
               const struct fsdp_units *units,
               const struct fsdp_options *options);
 
-/* optimizer.c: the numbers of a parameter, which are its group's own, or the
+/* optimizer.c: the numbers of a parameter: those of its group, or the
  * options'. */
 struct ref_numbers {
     uint32_t group;
@@ -68,7 +70,7 @@ struct ref_numbers {
                      * it took */
 };
 struct ref_numbers ref_numbers(const struct fsdp_options *options, uint32_t p);
-/* It takes a step. */
+/* Counts one more step of the parameter. */
 void ref_count(struct ref_numbers *numbers);
 
 /* optimizer.c: an operator over n elements of a parameter. */
@@ -84,21 +86,21 @@ struct fsdp_op ref_optimizer_op(const struct ref_hyper *h, uint64_t n,
                                 const float *g, float *w, float *const *state);
 uint32_t ref_optimizer_states(uint32_t optimizer); /* 0, 1 or 2 */
 
-/* early.c: the step of the next pass, as set_step gives it; zeroed, there is
- * none. `how` points to `numbers`, which are freed with it. */
+/* early.c: the step of the next pass, as set_step gives it; all zero if there
+ * is none. `how` points into `numbers`, which is freed with it. */
 struct ref_early {
-    bool set; /* for the next pass; */
-    bool on;  /* in this pass */
+    bool set; /* it is for the next pass; */
+    bool on;  /* it is made in this pass */
     bool counted;
     struct fsdp_step how;
     float *numbers; /* rates, then decays: [n_groups] each */
 };
-/* Copied, of so many groups. NOMEM. */
+/* Keeps a copy of a step, of as many groups as it says. NOMEM. */
 int ref_keep_step(const struct fsdp_env *env, const struct fsdp_step *step,
                   struct ref_early *to);
 
-/* buffers.c: n elements in host memory, each rounded once, or widened; of equal
- * dtypes, of integers too, the same bytes. */
+/* buffers.c: converts n elements in host memory, each rounded once, or widened;
+ * between equal dtypes, which may be integers, bytes are copied. */
 void ref_convert_host(uint64_t n, uint32_t from, const void *x, uint32_t to,
                       void *y);
 

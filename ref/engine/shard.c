@@ -20,7 +20,7 @@ static uint64_t hash(uint64_t h, const void *bytes, uint64_t n)
 
 /* What a rank tells the others when it shards. */
 struct told {
-    uint64_t hash; /* of all that they must agree on */
+    uint64_t hash; /* of everything that ranks must agree on */
     uint64_t has_values;
 };
 
@@ -95,7 +95,7 @@ static int check_agreement(struct fsdp_sharded *s)
     return find_values(s, all);
 }
 
-/* The caller's flags say what is trained in the beginning. */
+/* The caller's flags say which parameters are trained in the beginning. */
 static int know_model(struct fsdp_sharded *s, const struct fsdp_model *model)
 {
     const size_t bytes = model->n_parameters * sizeof(*s->flags);
@@ -140,7 +140,8 @@ static int make_arrays(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-/* What units and parameters have of their own, before its arrays are gone. */
+/* Reads the values that units and parameters have of their own, since the
+ * caller's arrays may be gone later. */
 static void read_own(struct fsdp_sharded *s, const struct fsdp_units *units)
 {
     struct fsdp_options *o = &s->options;
@@ -177,7 +178,7 @@ int ref_shard(const struct fsdp_env *env, const struct fsdp_model *model,
     if (!s) {
         return ref_fail(env, FSDP_ERR_NOMEM, "ref.shard", "out of memory");
     }
-    *out = s; /* the caller destroys it, also when what follows fails */
+    *out = s; /* the caller destroys it, even if a later call fails */
     s->env = env;
     s->units = units;
     s->options = known_options;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * storage.c - the few lines around the device that everything else uses: one
- * allocation for each thing that is live, from live to dead; how parameters and
- * gradients are lent; and the device itself.
+ * storage.c - the few functions around the device that all others use: one
+ * allocation for each live value, from live to dead; the tensors that are lent
+ * for parameters and gradients; and the device itself.
  */
 #include "ref/ops/plain_device.h"
 #include "sharded.h"
@@ -30,7 +30,8 @@ int ref_fail(const struct fsdp_env *env, int32_t status, const char *where,
     return status;
 }
 
-/* What is given to it, and on which stream: on the host each call finishes. */
+/* Which device, and which stream: on the host each call has finished when it
+ * returns. */
 static const struct fsdp_device *device_of(const struct fsdp_sharded *s,
                                            uint32_t where)
 {
@@ -95,8 +96,8 @@ int ref_run(struct fsdp_sharded *s, uint32_t where, struct fsdp_op op)
     return d->run(d->self, stream_of(s, where), &op);
 }
 
-/* Either is finished on return: the host goes on with what was copied to it,
- * or may write what was copied from it. */
+/* Either copy has finished on return: the host may use what was copied to it,
+ * or write to what was copied from it. */
 int ref_cross(struct fsdp_sharded *s, uint32_t to_where, uint64_t bytes,
               const void *from, void *to)
 {

@@ -36,7 +36,7 @@ static int broadcast(struct fsdp_sharded *s, const struct ref_part *part,
     return comm->run(comm->self, NULL, &c);
 }
 
-/* This rank's own, on the device. */
+/* This rank's own part of the parameter, on the device. */
 static int bring(struct fsdp_sharded *s, const struct ref_part *part, float *to)
 {
     const struct fsdp_device *d = s->env->device;
@@ -49,8 +49,8 @@ static int bring(struct fsdp_sharded *s, const struct ref_part *part, float *to)
                          bytes);
 }
 
-/* On the others it is there for as long as it is sent, unless it rests there.
- */
+/* On the other ranks a part is on the device only while it is sent, unless it
+ * rests there. */
 static int pass_on(struct fsdp_sharded *s, const struct ref_part *part,
                    uint32_t owner)
 {
@@ -88,7 +88,8 @@ static int send(struct fsdp_sharded *s, uint32_t p, uint32_t owner)
     return owner > 0 ? broadcast(s, &part, owner, to) : bring(s, &part, to);
 }
 
-/* Rank 0 is the first of the first replica, whose ranks have all there is. */
+/* Rank 0 is the first rank of the first replica, whose ranks together have the
+ * whole model. */
 static int send_unit(struct fsdp_sharded *s, uint32_t u)
 {
     struct ref_unit *x = &s->unit[u];

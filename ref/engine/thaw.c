@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thaw.c - what is trained changes between passes. A parameter that is thawed
- * gets states of +0, one that is frozen loses its own; the states of all others
- * in its unit move to their new places.
+ * thaw.c - which parameters are trained changes between passes. A parameter
+ * that is thawed gets states of +0, one that is frozen loses its states; the
+ * states of all others in its unit move to their new places.
  */
 #include "sharded.h"
 
@@ -35,7 +35,8 @@ static int copy(struct fsdp_sharded *s, uint32_t u, uint64_t n,
                        FSDP_DTYPE_F32, to);
 }
 
-/* States of the unit as it is laid out now, in no use yet; or none. */
+/* Takes storage for the states of the unit as it is laid out now; nothing uses
+ * it yet. On failure it takes none. */
 static int take_states(struct fsdp_sharded *s, uint32_t u, float *next[2])
 {
     int status = FSDP_OK;
@@ -50,7 +51,8 @@ static int take_states(struct fsdp_sharded *s, uint32_t u, float *next[2])
     return status;
 }
 
-/* One state of the unit, in its new place; `old`: the parts, as they were. */
+/* Moves one state of the unit to its new place. `old` are the parts as they
+ * were laid out before. */
 static int move_state(struct fsdp_sharded *s, uint32_t u, uint32_t k,
                       const struct ref_part *old, float *after)
 {
@@ -72,7 +74,8 @@ static int move_state(struct fsdp_sharded *s, uint32_t u, uint32_t k,
     return FSDP_OK;
 }
 
-/* It has no gradient, and every name of it is told. */
+/* Sets the flag of the original and of every other name of it; the parameter
+ * has no gradient. */
 static void turn(struct fsdp_sharded *s, uint32_t original, bool frozen)
 {
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
@@ -85,7 +88,7 @@ static void turn(struct fsdp_sharded *s, uint32_t original, bool frozen)
     ref_checkpoints_changed(s);
 }
 
-/* Storage comes first: where there is none, nothing has changed. */
+/* Takes storage first: if there is none, nothing has changed. */
 static int change(struct fsdp_sharded *s, uint32_t original, bool frozen,
                   const struct ref_part *old)
 {
@@ -101,7 +104,8 @@ static int change(struct fsdp_sharded *s, uint32_t original, bool frozen,
     }
     ref_set_own_steps(s, original, 0);
     for (uint32_t k = 0; k < s->n_states && status == FSDP_OK; k++) {
-        /* It is taken. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
+        /* next[k] was taken.
+         * NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
         status = move_state(s, u, k, old, next[k]);
     }
     return status;

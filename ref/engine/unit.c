@@ -16,7 +16,8 @@ int ref_collective(struct fsdp_sharded *s, struct fsdp_collective c)
     c.fold = s->options.fold;
     c.n = c.kind == FSDP_ALL_GATHER ? s->unit[c.unit].chunk
                                     : s->unit[c.unit].grad_chunk;
-    if (!comm->takes_streams) { /* it reads at once what the stream makes */
+    if (!comm->takes_streams) { /* it reads at once what the stream is still
+                                 * writing */
         const struct fsdp_device *d = s->env->device;
         FSDP_TRY(d->wait(d->self, NULL, s->env->compute, 0,
                          "compute->communicator"));
@@ -49,8 +50,8 @@ static int put_shard(struct fsdp_sharded *s, uint32_t u, uint32_t dtype,
 }
 
 /* The shards of all ranks, each rounded to the dtype, one behind the other in
- * `to`. A shard that is rounded, or copied from the host, is so in its own
- * place there. */
+ * `to`. A shard that is rounded, or copied from the host, is written directly
+ * to its place there. */
 static int gather(struct fsdp_sharded *s, uint32_t u, uint32_t dtype, void *to)
 {
     const struct ref_unit *x = &s->unit[u];
@@ -69,8 +70,8 @@ static int gather(struct fsdp_sharded *s, uint32_t u, uint32_t dtype, void *to)
                                     .out = to});
 }
 
-/* With S = 1 the shard is the whole: nothing to gather, and no copy unless it
- * is one of another dtype, or on the host. */
+/* With S = 1 the shard is the whole unit: nothing is gathered, and nothing
+ * copied unless the dtype differs or the shard is on the host. */
 int ref_unshard(struct fsdp_sharded *s, uint32_t u, uint32_t dtype)
 {
     struct ref_unit *x = &s->unit[u];
@@ -131,9 +132,9 @@ int ref_open_gradient(struct fsdp_sharded *s, uint32_t u)
                          x->grad_whole - x->grad_numel);
 }
 
-/* A module's backward is over: the first gradient of a parameter is kept, and
- * stands in grad_full already if it is of that dtype and of nothing tied; a
- * later one, under whichever name, is added. */
+/* A module's backward is over. The first gradient of a parameter is kept, and
+ * is in grad_full already, unless its dtype differs or the parameter is tied;
+ * later ones, under whichever name, are added to it. */
 int ref_take_gradients(struct fsdp_sharded *s, uint32_t module)
 {
     for (uint32_t p = 0; p < s->model->n_parameters; p++) {
@@ -164,7 +165,7 @@ int ref_take_gradients(struct fsdp_sharded *s, uint32_t module)
     return FSDP_OK;
 }
 
-/* Reduced, pending and partial ones. */
+/* Drops all gradients: reduced, pending and partial ones. */
 void ref_drop_gradients(struct fsdp_sharded *s)
 {
     for (uint32_t u = 0; u < s->units->n_units; u++) {

@@ -152,8 +152,9 @@ int REF_NAME(ref_attention)(const struct fsdp_op *op)
 }
 
 /*
- * What query i adds to the gradients. Called for i ascending, on dqkv that was
- * zero: so dk_j and dv_j are chains over i, and dq_i is one over j.
+ * Adds what query i contributes to the gradients. It is called for i ascending,
+ * on dqkv that was zero, so that dk_j and dv_j are chains over i, and dq_i is
+ * one over j.
  */
 static void attend_backward(const struct fsdp_op *op, const struct head *head,
                             uint64_t i)

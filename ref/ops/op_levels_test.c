@@ -98,7 +98,7 @@ static void answers_alike(struct trial *t)
         }
         t->device.free(t->device.self, plain[o]);
     }
-    /* What is NaN or 0 at every level would say nothing. */
+    /* Results that are mostly NaN or 0 would show nothing. */
     assert_true(numbers > elements / 4);
 }
 #endif

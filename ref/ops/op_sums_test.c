@@ -125,7 +125,7 @@ UNIT_TEST(gemm_grad_is_a_tree_of_chains)
     }
 }
 
-/* What column j of grain g is made of, as NORM_GRAD's dgamma has it. */
+/* Takes the terms of column j of grain g, as NORM_GRAD's dgamma has them. */
 static void take_column(const struct trial *t, uint64_t g, uint64_t j, float *a,
                         float *h)
 {

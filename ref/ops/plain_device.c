@@ -3,8 +3,8 @@
  * plain_device.c - the reference device: memory, streams on which everything
  * has finished when the call returns, and the choice of operators.
  *
- * What holds for every operator is checked here: how many ranges it has,
- * that they are there, and which of them may lie on one another.
+ * Checks that all operators share are made here: how many ranges there are,
+ * that none of them is missing, and which of them may overlap.
  */
 #include "plain_device.h"
 

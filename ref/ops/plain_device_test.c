@@ -123,7 +123,7 @@ UNIT_TEST(kinds_that_are_missing_are_unsupported)
     trial_close(&t);
 }
 
-/* What is wrong with any operator, whatever its kind. */
+/* Mistakes that any operator refuses, whatever its kind. */
 static void refuses_bad_form(const struct trial *t)
 {
     struct fsdp_op op = t->op;
@@ -251,7 +251,7 @@ UNIT_TEST(ids_must_be_in_range)
     }
 }
 
-/* Where op.h lets an output be an input, it may; elsewhere it may not. */
+/* An output may lie on an input where op.h says so, and nowhere else. */
 UNIT_TEST(outputs_lie_on_inputs_where_allowed)
 {
     static const struct {
@@ -281,7 +281,7 @@ UNIT_TEST(outputs_lie_on_inputs_where_allowed)
     }
 }
 
-/* What is updated in place is read and written at one place. */
+/* An operand that is updated in place is read and written at one address. */
 UNIT_TEST(updates_are_in_place)
 {
     static const uint32_t kinds[] = {FSDP_OP_SCALE, FSDP_OP_SGD,

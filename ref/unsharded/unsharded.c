@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unsharded.c - the baseline: the run that nobody shards. One process holds
- * full parameters and plays the ranks one after the other (claim "serial":
- * the driver sets env->rank between passes) with values in full
- * (unsharded_shard.c); every rank's gradients are kept
- * (unsharded_gradients.c) and folded (unsharded_shard.c); the optimizer makes
- * one full step; what is saved is a copy in memory (unsharded_kept.c).
+ * unsharded.c - the baseline: the run in which nothing is sharded. One process
+ * holds full parameters and plays the ranks one after the other (claim
+ * "serial": the driver sets env->rank between passes) with values in full
+ * (unsharded_shard.c). Every rank's gradients are kept (unsharded_gradients.c)
+ * and folded (unsharded_shard.c), and the optimizer makes one full step. A save
+ * is a copy in memory (unsharded_kept.c).
  *
- * It shares no schedule, layout table or collective with the sharded engine,
- * so that a fault in those cannot be in both.
+ * It shares no schedule, layout table or collective with the sharded engine, so
+ * that a fault in those cannot be in both.
  */
 #include "unsharded.h"
 
@@ -72,7 +72,7 @@ static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
     if (point == FSDP_PRE_BACKWARD || point == FSDP_POST_BACKWARD) {
         s->in_backward[module] = point == FSDP_PRE_BACKWARD;
     }
-    /* What is recomputed belongs to the backward, and has no gradient. */
+    /* Recomputing belongs to the backward, but has no gradient of its own. */
     if (point == FSDP_PRE_BACKWARD || point == FSDP_PRE_RECOMPUTE) {
         for (uint32_t u = 0; u < s->units->n_units; u++) {
             s->touched[u] = s->touched[u] || unsharded_is_of(s, module, u);
@@ -84,7 +84,8 @@ static int pass_point(struct fsdp_sharded *s, uint32_t point, uint32_t module)
     return FSDP_OK;
 }
 
-/* What is behind the last backward of a unit, in this pass, is reduced. */
+/* Whether unit u would have been reduced by now: its last backward in this pass
+ * is over. */
 static bool has_closed(const struct fsdp_sharded *s, uint32_t u)
 {
     const struct fsdp_sequence *q = s->sequence;
@@ -99,9 +100,9 @@ static bool has_closed(const struct fsdp_sharded *s, uint32_t u)
     return closed;
 }
 
-/* All ranks have gone through a pass that was given its step, or as far as it
- * was cancelled: what they reduced is stepped, behind it, which is to be the
- * same. */
+/* All ranks have played a pass that was given its step, or played it up to
+ * where it was cancelled. The units that they reduced are stepped here, after
+ * the pass, which must give the same values as a step within it. */
 static int step_behind(struct fsdp_sharded *s)
 {
     FSDP_TRY(unsharded_reduce(s));
@@ -136,8 +137,8 @@ static int end(struct fsdp_sharded *s)
     return s->early.set && is_last(s) ? step_behind(s) : FSDP_OK;
 }
 
-/* What has not closed has had no backward. What ranks have closed is there
- * until the last one has come as far. */
+/* A unit whose backward has not closed counts as one without a backward. What
+ * ranks have closed stays until the last rank has played as far. */
 static int cancel(struct fsdp_sharded *s)
 {
     const bool steps = s->early.set;
@@ -189,8 +190,8 @@ static int at(struct fsdp_sharded *s, uint32_t point, uint32_t index)
     return pass_point(s, point, index);
 }
 
-/* In a pass rounded to the unit's dtype; at rest, as who summons it sees it,
- * as it is. */
+/* The value of p: in a pass rounded to the unit's dtype; at rest, where summon
+ * looks at it, as it is stored. */
 static int param(struct fsdp_sharded *s, uint32_t p, struct fsdp_tensor *out)
 {
     uint32_t dtype;
@@ -247,7 +248,7 @@ static int zero_grad(struct fsdp_sharded *s)
     return FSDP_OK;
 }
 
-/* Its states are as in the beginning, whenever it is trained again. */
+/* The states begin anew, for the time when the parameter is trained again. */
 static int set_requires_grad(struct fsdp_sharded *s, uint32_t p, uint32_t on)
 {
     const uint32_t original = fsdp_original(s->model, p);
@@ -307,7 +308,8 @@ static int pieces(struct fsdp_sharded *s,
 
 const struct fsdp_engine *fsdp_unsharded_engine(void)
 {
-    /* What records of it have said always: it is asked for any case. */
+    /* Records of the baseline have always said these claims: it plays any
+     * case. */
     static const char *const claims[] = {
         "serial",    "flat",      "per-parameter", "full-shard",
         "no-shard",  "sgd",       "momentum",      "adamw",

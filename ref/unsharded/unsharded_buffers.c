@@ -33,7 +33,7 @@ static char *of_rank(const struct fsdp_sharded *s, uint32_t rank, uint32_t b)
     return at;
 }
 
-/* What is stored goes to every rank. */
+/* Gives a stored value to every rank. */
 static void spread(struct fsdp_sharded *s, uint32_t b, const void *stored)
 {
     for (uint32_t r = 0; r < s->ranks; r++) {
@@ -132,7 +132,8 @@ uint64_t unsharded_kept_bytes(const struct fsdp_sharded *s)
     return bytes;
 }
 
-/* From the first rank's, and to all. What is stored lies anywhere. */
+/* A save takes the first rank's buffers; a load gives them to all ranks. Stored
+ * values may be unaligned. */
 int unsharded_keep_buffers(struct fsdp_sharded *s, char *to)
 {
     for (uint32_t b = 0; b < s->model->n_buffers; b++) {

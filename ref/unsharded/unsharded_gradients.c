@@ -180,7 +180,7 @@ static int grow(struct fsdp_sharded *s, struct rank_gradients *x)
     return grown->completes && grown->factor ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
-/* The unit's part of a contribution begins with +0 everywhere. */
+/* Begins the unit's part of a contribution, with +0 everywhere. */
 static int open_unit(struct fsdp_sharded *s, struct rank_gradients *x,
                      uint32_t u)
 {
@@ -204,8 +204,8 @@ static int open_unit(struct fsdp_sharded *s, struct rank_gradients *x,
     return FSDP_OK;
 }
 
-/* The first is kept, later ones are added, rounded to the dtype of such
- * sums. */
+/* The first gradient is kept; later ones are added, and rounded to the dtype of
+ * sums over microbatches. */
 int unsharded_take_gradients(struct fsdp_sharded *s, uint32_t module)
 {
     struct rank_gradients *x = &s->rank[s->env->rank];
@@ -237,8 +237,8 @@ int unsharded_take_gradients(struct fsdp_sharded *s, uint32_t module)
     return FSDP_OK;
 }
 
-/* A unit's contribution is complete where it would be reduced. What is pending
- * stays so over a pass without a backward of it. */
+/* Closes a unit's contribution where it would be reduced. A pending
+ * contribution stays pending over a pass without a backward of the unit. */
 void unsharded_end_pass(struct fsdp_sharded *s)
 {
     struct rank_gradients *x = &s->rank[s->env->rank];
@@ -267,7 +267,7 @@ static void move_unit(const struct fsdp_sharded *s, uint32_t u,
     }
 }
 
-/* Storage goes once nothing of any unit is left. */
+/* The storage is freed once no unit has anything left in it. */
 void unsharded_forget(struct fsdp_sharded *s, struct rank_gradients *x,
                       uint32_t unit, uint32_t n)
 {
@@ -287,7 +287,7 @@ void unsharded_forget(struct fsdp_sharded *s, struct rank_gradients *x,
 
 /* ---- What is done with one unit and not with another -------------------- */
 
-/* The rank's own: another's passes are played before or after it. */
+/* Of this rank alone: the passes of other ranks are played before or after. */
 int unsharded_set_gradient_sync(struct fsdp_sharded *s, uint32_t on)
 {
     return unsharded_set(s, FSDP_NO_UNIT, FSDP_KNOB_GRADIENT_SYNC,
@@ -314,8 +314,9 @@ int unsharded_set(struct fsdp_sharded *s, uint32_t unit, uint32_t knob,
     return FSDP_OK;
 }
 
-/* Who holds everything has nothing to gather, and no copy that could be old. In
- * a pass there is nothing to show: it may be old when the pass has ended. */
+/* The baseline holds everything, so that there is nothing to gather, and no
+ * copy that could be old. Within a pass nothing is shown, since the values may
+ * have changed when the pass has ended. */
 int unsharded_unshard(struct fsdp_sharded *s, uint32_t unit)
 {
     s->shown[unit] = !s->sequence;

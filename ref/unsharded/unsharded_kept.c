@@ -24,8 +24,8 @@ struct kept {
     bool *trained;     /* [n_parameters] */
     char *buffers;
     uint64_t buffer_bytes;
-    uint32_t what;  /* of it was saved: enum fsdp_save_part */
-    uint32_t dtype; /* that values are rounded to; NONE: they are not */
+    uint32_t what;  /* what was saved: bits of enum fsdp_save_part */
+    uint32_t dtype; /* that values were rounded to; NONE: they were not */
 };
 
 /* Stands in env->engine, from open to close. */
@@ -161,7 +161,8 @@ int unsharded_save_wait(struct fsdp_sharded *s)
     if (!s->saving) {
         return refuse_checkpoint(s, "nothing is being saved");
     }
-    s->saving->next = home->first; /* the newest of a name comes first */
+    s->saving->next = home->first; /* of several checkpoints by one name the
+                                    * newest is found first */
     home->first = s->saving;
     s->saving = NULL;
     return FSDP_OK;
@@ -173,8 +174,8 @@ void unsharded_give_up(struct fsdp_sharded *s)
     s->saving = NULL;
 }
 
-/* A parameter's value, its states and what belongs to them; leniently what is
- * there by that name. */
+/* Takes a parameter's value, its states and the products of its betas; a
+ * lenient load takes those that the checkpoint has by this name. */
 static void take_parameter(struct fsdp_sharded *s, const struct kept *k,
                            uint32_t p, bool lenient)
 {

@@ -103,8 +103,8 @@ void unsharded_drop(struct fsdp_sharded *s, float **p)
     }
 }
 
-/* What a shard holds of parameter p, by rows of its first dimension: as many
- * as it takes for S shards to hold them all. */
+/* Elements of parameter p in one shard: as many rows of its first dimension as
+ * S shards need to hold all of them. */
 static uint64_t block_of(const struct fsdp_sharded *s, uint32_t p)
 {
     bool scalar = s->model->parameter_n_dims[p] == 0;
@@ -122,8 +122,8 @@ bool unsharded_is_frozen(const struct fsdp_sharded *s, uint32_t p)
     return (s->model->parameter_flags[p] & FSDP_FROZEN) != 0;
 }
 
-/* Where gradients would be reduced: by rows, those of trainable parameters;
- * flat, with a place for what is frozen. */
+/* Where gradients would be reduced. By rows, those of trainable parameters
+ * alone have a place; flat, frozen parameters have one, too. */
 void unsharded_lay_out(struct fsdp_sharded *s)
 {
     bool by_rows = s->options.layout == FSDP_LAYOUT_PER_PARAMETER;

@@ -31,7 +31,7 @@ extern "C" {
 
 struct fsdp_stream;
 
-/* What a live range holds. ACTIVATION is the model's alone. */
+/* The kinds of values that a live range holds. Only a model has ACTIVATION. */
 enum fsdp_kind {
     FSDP_PARAM_SHARD = 0,
     FSDP_PARAM_FULL = 1, /* unsharded */
@@ -60,7 +60,7 @@ struct fsdp_device {
     /* Storage, aligned to at least 64 bytes; its content is undefined. 0
      * bytes give a valid pointer that holds nothing. Local. NOMEM. */
     int (*alloc)(void *self, uint64_t bytes, void **out);
-    /* NULL is allowed. What the range held is dead by then. */
+    /* NULL is allowed. A value that the range held is dead by then. */
     void (*free)(void *self, void *p);
 
     /* From here on, in the order of `stream`, [p, p + bytes) holds a value of
@@ -94,12 +94,12 @@ struct fsdp_device {
     /* A ticket for all that `stream` was given so far; never 0. Tickets of a
      * stream grow. NULL stream: any ticket, its work has finished. Local. */
     int (*mark)(void *self, struct fsdp_stream *stream, uint64_t *out_ticket);
-    /* What `later` is given from now on starts after what `earlier` was given
-     * up to `ticket` has finished; ticket 0: all that it was given before now.
-     * later = NULL: the call returns when that has finished. earlier = NULL:
-     * nothing to wait for. `edge` names the reason, such as
-     * "all-gather->compute"; it is static, and traces, race detectors and
-     * mutants use it: do not replace a wait by a sync. */
+    /* Work that `later` is given from now on starts after the work that
+     * `earlier` was given up to `ticket` has finished; ticket 0: all that it
+     * was given before now. later = NULL: the call returns when that has
+     * finished. earlier = NULL: nothing to wait for. `edge` names the reason,
+     * such as "all-gather->compute"; it is static, and traces, race detectors
+     * and mutants use it: do not replace a wait by a sync. */
     int (*wait)(void *self, struct fsdp_stream *later,
                 struct fsdp_stream *earlier, uint64_t ticket, const char *edge);
     /* Blocks the caller until the stream has nothing left to do; returns its

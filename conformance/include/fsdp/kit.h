@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /* Says what is wrong, where (the engine's own word, at most 31 bytes), and
- * returns `status`. What has failed first stays. */
+ * returns `status`. The first failure stays. */
 static inline int fsdp_fail(const struct fsdp_env *env, int status,
                             const char *where, const char *message)
 {
@@ -128,7 +128,8 @@ static inline int fsdp_communicate(const struct fsdp_env *env, uint32_t kind,
     c.n = n;
     c.in = in;
     c.out = out;
-    if (!env->comm->takes_streams) { /* it reads at once what a stream makes */
+    if (!env->comm->takes_streams) { /* it reads at once what the stream is
+                                      * still writing */
         FSDP_TRY(
             d->wait(d->self, NULL, env->compute, 0, "compute->communicator"));
     }
@@ -191,7 +192,7 @@ static inline struct fsdp_units fsdp_read_units(const struct fsdp_units *from)
     return u;
 }
 
-/* What the units say on their own. NULL and 0 are one. */
+/* A hash of what the units set for themselves. NULL and 0 are the same. */
 static inline uint64_t fsdp_kit_hash_own(uint64_t h,
                                          const struct fsdp_units *units)
 {
@@ -427,7 +428,7 @@ static inline uint64_t fsdp_offload_by_budget(uint32_t n_units,
 
 /* ---- Where the model stands ---- */
 
-/* Zeroed, it is at rest. */
+/* All zero: at rest. */
 struct fsdp_walk {
     const struct fsdp_sequence *sequence; /* NULL: at rest */
     uint32_t index;                       /* of the sequence */

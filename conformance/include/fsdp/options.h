@@ -21,15 +21,16 @@ enum fsdp_optimizer {
 };
 
 /*
- * What of a unit rests on env->host, and not on the device: bits, added up. All
- * numbers are the same as without offload.
+ * Which values of a unit rest on env->host instead of the device: bits, added
+ * up. All numbers are the same as without offload.
  *
  * A step is made where states are. A shard that rests elsewhere is copied
  * there, whole, and back. A window copies a shard that rests on the host to the
  * device, once: into staging if it is cast, else to where it is needed, which
  * is an unsharded copy if S is 1. A reduction ends on the device, in the dtype
- * of the wire, and is copied to the host, once, where it is added to what is
- * there (partial sums stay on the device). Buffers are never offloaded.
+ * of the wire. Its result is copied to the host, once, and added there to the
+ * gradient shard (partial sums stay on the device). Buffers are never
+ * offloaded.
  */
 enum fsdp_offload {
     FSDP_OFFLOAD_ALL = 1,       /* both that follow */
@@ -76,10 +77,10 @@ struct fsdp_options {
     uint32_t reduces_in_flight; /* reduce inputs still alive */
 
     /* Mixed precision. These three, and param_dtype and reduce_dtype above, are
-     * each F32, BF16 or F16; a unit's own (model.h) come before them. What is
-     * stored is float32 whatever they are: shards, states, reduced gradients
-     * and pieces. An engine that claims neither bf16 nor fp16 refuses what is
-     * not F32. */
+     * each F32, BF16 or F16; a unit's own (model.h) come before them. Stored
+     * values are float32 whatever they are: shards, states, reduced gradients
+     * and pieces. An engine that claims neither bf16 nor fp16 refuses dtypes
+     * other than F32. */
     uint32_t grad_dtype;       /* of a lent gradient; default: param_dtype */
     uint32_t accumulate_dtype; /* of sums over microbatches; default: that of
                                   reduce_dtype */

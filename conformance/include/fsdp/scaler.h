@@ -88,14 +88,14 @@ static inline const char *fsdp_scaler_wrong(const struct fsdp_scaler *s)
     return s->ignored >= s->hysteresis ? "ignored" : NULL;
 }
 
-/* What undoes the scale; exact for a power of two up to 2^126. */
+/* The factor that undoes the scale; exact for a power of two up to 2^126. */
 static inline float fsdp_scaler_inverse(const struct fsdp_scaler *s)
 {
     return 1.0f / s->scale;
 }
 
-/* After a step, whose gradients were not all finite if found_inf. Where no
- * field is wrong before, none is afterwards. */
+/* The scaler after a step, whose gradients were not all finite if found_inf. If
+ * no field is wrong before, none is afterwards. */
 static inline struct fsdp_scaler fsdp_scaler_after(struct fsdp_scaler s,
                                                    bool found_inf)
 {

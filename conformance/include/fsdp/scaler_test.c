@@ -41,7 +41,7 @@ static const struct row rows[] = {
     {START(8, 2, 0.5f, 1, 1024, 2, 2), "xx..xx", {8, 4, 4, 8, 8, 4}},
     /* Factors of 1: it stays. */
     {START(8, 1, 1, 1, 1024, 1, 1), ".x.x", {8, 8, 8, 8}},
-    /* What no float holds. */
+    /* Numbers that no float holds. */
     {START(0x1p127f, 4, 0.25f, 1, 0x1p127f, 1, 1), ".x", {0x1p127f, 0x1p125f}},
     {START(0x1p-126f, 2, 0x1p-126f, 0x1p-140f, 1, 9, 1),
      "xx",

@@ -35,13 +35,14 @@ struct fsdp_save {
     uint64_t file_bytes; /* full: a file is not larger, unless one tensor is;
                             0: 5 * 10^9 */
     uint32_t what;  /* bits of enum fsdp_save_part; 0: all of it. The count of
-                       steps is in any checkpoint. What lacks tensors is loaded
-                       leniently alone (load_from). Another bit is INVALID */
+                     * steps is in any checkpoint. A checkpoint without some of
+                     * the tensors is loaded leniently alone (load_from).
+                     * Another bit is INVALID */
     uint32_t dtype; /* full: of parameters' values in the files: BF16 or F16,
-                       each rounded once, to nearest even; NONE, F32: as they
-                       are. States and buffers have their own. What was rounded
-                       is loaded leniently alone, widened. Another dtype, or
-                       form with one, is INVALID */
+                     * each rounded once, to nearest even; NONE, F32: as they
+                     * are. States and buffers have their own. Rounded values
+                     * are loaded leniently alone, widened. Another dtype, or
+                     * form with one, is INVALID */
 };
 
 /* How a checkpoint is loaded (`load_from`). */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_cluster.c - measures what a cluster's file says: the rate of a model's
- * compute by steps of it without an engine, all ranks at once; of memory by
- * its optimizer; links by collectives of two sizes. Nothing is fitted to steps
- * of an engine: these are measured in the same world, in turns with all that,
- * so that they can be compared with what `plan` says of them there.
+ * bench_cluster.c - measures the numbers of a cluster's file: the rate of a
+ * model's compute by steps of it without an engine, all ranks at once; of
+ * memory by its optimizer; links by collectives of two sizes. Nothing is fitted
+ * to steps of an engine: these are measured in the same world, in turns with
+ * all the others, so that they can be compared with what `plan` says of them
+ * there.
  */
 #include "tools/bench/bench_cluster.h"
 
@@ -25,7 +26,7 @@ enum {
     PATIENCE_MS = 300000,
 };
 
-/* What is measured in a turn. */
+/* The times that are measured in a turn. */
 enum time {
     OPTIMIZER, /* its step alone */
     BARE,      /* a step without an engine */
@@ -41,7 +42,7 @@ enum time {
 
 static const char *const how_names[HOWS] = {"strict", "ahead"};
 
-/* What rank 0 finds out, in memory that it shares. */
+/* The results of rank 0, in shared memory. */
 struct findings {
     struct bench_machines on;
     bool runs_ahead;
@@ -201,8 +202,8 @@ static double cpu_now(void)
            1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-/* One collective of so many bytes in all; *share: of it, what this rank's
- * processor was busy. */
+/* One collective of so many bytes in all. *share: for which part of it this
+ * rank's processor was busy. */
 static int collective(struct world_rank *rank, uint32_t kind, uint64_t bytes,
                       float *const memory[2], double *out, double *share)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_collectives.c - collectives between local processes, each beside a
- * memcpy of as many bytes by every rank. Sizes are those of the whole: what
- * an all-gather leaves, what a reduction takes. Those in 16 bits are of as many
- * elements, beside the same in float32, and count its bytes: a ratio is how
- * much shorter they take.
+ * memcpy of as many bytes by every rank. Sizes are those of the whole: what an
+ * all-gather leaves, what a reduction takes. A collective in 16 bits has as
+ * many elements as the one in float32 that it is compared with, and the same
+ * number of bytes is counted for both: the ratio says how much shorter it
+ * takes.
  */
 #include "tools/bench/bench.h"
 #include "world/world.h"
@@ -51,7 +52,7 @@ static const struct {
     {"reduce-scatter.rank.f16", FSDP_REDUCE_SCATTER, FSDP_FOLD_RANK, F16, 0, 1},
 };
 
-/* What rank 0 finds out, in shared memory: GB/s. */
+/* The results of rank 0, in shared memory: GB/s. */
 struct bench {
     const struct bench_plan *plan;
     uint32_t ranks;

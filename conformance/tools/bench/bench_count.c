@@ -29,7 +29,7 @@ static int stamp(const struct bench_count *x, struct fsdp_stream *stream,
     return x->real->stamp(x->real->self, stream, ns);
 }
 
-/* *out is NULL where nobody wants to know. */
+/* *out is NULL unless times are wanted. */
 static int begin(struct bench_count *x, struct fsdp_stream *stream,
                  uint32_t share, struct bench_span **out)
 {

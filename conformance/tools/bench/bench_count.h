@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_count.h - a device and a communicator that count what they are given,
- * around those of an engine; and, where somebody wants to know, say when each
- * thing ran, by the clock of its stream.
+ * bench_count.h - a device and a communicator that count their calls, around
+ * those of an engine; on request they also note when each call's work ran, by
+ * the clock of its stream.
  */
 #ifndef FSDP_CTS_BENCH_COUNT_H
 #define FSDP_CTS_BENCH_COUNT_H
@@ -30,14 +30,14 @@ struct bench_count {
     struct fsdp_comm comm;
     uint64_t calls;       /* operators, copies and collectives */
     uint64_t bytes, peak; /* of storage */
-    /* The same where each allocation takes whole pieces of 2 MiB, as a driver
-     * gives them; what is small shares one. */
+    /* The same, if each allocation takes whole pieces of 2 MiB, as drivers give
+     * them; small allocations share one. */
     uint64_t rounded, rounded_peak;
     /* NULL, or called whenever peak has grown. */
     void (*more)(void *self);
     void *more_self;
-    /* NULL, or room for that many: times are taken, if the device takes any.
-     * More is NOMEM. */
+    /* NULL, or room for that many spans: times are taken if the device has
+     * them. More spans than that: NOMEM. */
     struct bench_span *span;
     uint64_t n_spans, room;
     struct {
@@ -46,10 +46,10 @@ struct bench_count {
     } block[BENCH_COUNT_BLOCKS]; /* those beyond are not counted */
 };
 
-/* Whether this device says when something ran. */
+/* Whether this device says when its work ran. */
 bool bench_count_times(const struct fsdp_device *device);
 
-/* Puts it around what env has. */
+/* Puts the counters around the device and the communicator of env. */
 void bench_count_open(struct bench_count *count, struct fsdp_env *env);
 
 #endif

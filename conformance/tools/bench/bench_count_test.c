@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_count_test.c - what stands around a device counts, and takes times
- * around what it hands on: only if somebody wants them, and in the same stream.
+ * bench_count_test.c - the wrapper of a device counts its calls, and takes
+ * times around them: only if times are wanted, and in the same stream.
  */
 #include "testing/unit_testing.h"
 #include "tools/bench/bench_count.h"
@@ -182,7 +182,8 @@ static void count_more(void *self)
     ++*(int *)self;
 }
 
-/* Whoever looks at the driver looks when there is more than ever. */
+/* `more` is called whenever there is more memory than ever, to ask the driver
+ * then. */
 UNIT_TEST(memory_is_counted_at_its_peak)
 {
     const struct fsdp_device *d = env.device;

@@ -118,7 +118,8 @@ bool bench_cublas_takes(const struct fsdp_op *op)
            (op->kind == FSDP_OP_GEMM_GRAD && op->dim[3] == 1);
 }
 
-/* It counts columns first: what it sees is the product turned over, b' a'. */
+/* cuBLAS counts columns first, so that for it the product is the transposed
+ * one, b' a'. */
 bool bench_cublas_run(struct bench_cublas *x, const struct fsdp_op *op)
 {
     static const float one = 1.0f;

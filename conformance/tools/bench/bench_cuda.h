@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_cuda.h - what is asked of the GPU's driver and of cuBLAS, both looked
- * up at run time: the program itself needs neither.
+ * bench_cuda.h - asks the GPU's driver and cuBLAS, both of which are looked up
+ * at run time: the program itself needs neither.
  *
- * All of it speaks of the GPU that an engine of this process has opened.
+ * All functions are about the GPU that an engine of this process has opened.
  */
 #ifndef FSDP_CTS_BENCH_CUDA_H
 #define FSDP_CTS_BENCH_CUDA_H
@@ -20,14 +20,15 @@ struct bench_driver {
     int (*name)(char *name, int bytes, int device);
 };
 
-/* False where there is no driver. */
+/* False if there is no driver. */
 bool bench_driver_open(struct bench_driver *driver);
-/* Bytes of the GPU that are taken, by whomever; 0: the driver did not say. */
+/* Bytes of the GPU that are taken, by any process; 0: the driver did not
+ * say. */
 double bench_driver_taken(const struct bench_driver *driver);
-/* Bytes that are left; 0 as above. */
+/* Bytes that are left; 0: the driver did not say. */
 double bench_driver_left(const struct bench_driver *driver);
 
-/* What the GPU is called; "unknown" where the driver does not say. */
+/* The name of the GPU; "unknown" if the driver does not say. */
 void bench_driver_name(const struct bench_driver *driver, char *out,
                        size_t room);
 
@@ -36,9 +37,9 @@ struct bench_cublas;
  * there is no such library, or it cannot be used. */
 struct bench_cublas *bench_cublas_open(void);
 void bench_cublas_close(struct bench_cublas *cublas); /* NULL is allowed */
-/* GEMM, or GEMM_GRAD of one grain. */
+/* Whether it can run an operator: GEMM, or GEMM_GRAD of one grain. */
 bool bench_cublas_takes(const struct fsdp_op *op);
-/* Enqueues; not what cuBLAS said but whether it was good. */
+/* Enqueues an operator; returns only whether cuBLAS accepted it. */
 bool bench_cublas_run(struct bench_cublas *cublas, const struct fsdp_op *op);
 
 #endif

@@ -107,7 +107,7 @@ static int begin(struct workload_run *run, uint32_t rank, uint32_t step,
     return FSDP_OK;
 }
 
-/* Module m + 1 has parameter m. Its gradient is whatever lies there. */
+/* Module m + 1 has parameter m. Its gradient is left as it lies in memory. */
 static int compute(struct workload_run *run, uint32_t point, uint32_t module)
 {
     struct fsdp_tensor t;

@@ -101,7 +101,7 @@ enum {
     N_LIST = sizeof(list) / sizeof(list[0])
 };
 
-/* What the rank finds out: seconds of a run. */
+/* The results of the rank: seconds of a run. */
 struct found {
     bool done, has_base;
     char trouble[160];
@@ -197,7 +197,8 @@ static int repeats(struct trial *t, const struct fsdp_op *op, bool cublas,
     return FSDP_OK;
 }
 
-/* What cuBLAS makes is nearly the same: the shapes were told alike. */
+/* The results of cuBLAS are nearly the same, which shows that it was given the
+ * same shapes. */
 static int compare(struct trial *t, const struct fsdp_op *op, char *trouble,
                    size_t room)
 {
@@ -407,7 +408,7 @@ static int measure_operators(struct bench_plan *plan,
     }
     t.found = (struct found *)(void *)(t.seconds + (size_t)N_LIST * 2 * n);
     status = bench_life_world(1, in_rank, &t, &plan->error);
-    /* What was measured before something failed was measured. */
+    /* Results that were measured before a failure are kept. */
     for (int i = 0; i < N_LIST; i++) {
         if (t.found[i].done) {
             note(&t, i);

@@ -42,7 +42,7 @@ const struct bench_model *bench_gpu_models(bool small)
     return small ? small_models : models;
 }
 
-/* What rank 0 finds out, of its own GPU. */
+/* The results of rank 0, about its own GPU. */
 struct found {
     double open, peak;    /* bytes that the driver has given by then */
     double plan;          /* bytes that were asked for */
@@ -199,7 +199,7 @@ static void note_memory(const struct launch *x)
     }
 }
 
-/* Of a model whose size is not in its name. */
+/* Notes the size of a model whose name does not say it. */
 static void note_size(const struct launch *x)
 {
     double blocks = x->blocks;

@@ -13,7 +13,7 @@ struct bench_initial {
     int (*initial)(void *context, uint32_t p, uint64_t first, uint64_t n,
                    void *out);
     void *context;
-    uint32_t p; /* whose values they are; UINT32_MAX: nobody's */
+    uint32_t p; /* the parameter whose values these are; UINT32_MAX: none */
     float value[BENCH_INITIAL_DRAWN];
 };
 

@@ -3,9 +3,9 @@
  * bench_initial.h - initial values of models that are only measured.
  *
  * Drawing each value of a model of billions takes minutes, in which a GPU
- * stands still. So of a large model's parameters the first values are drawn,
- * and repeated; as often as is no multiple of a row, so that no two rows are
- * alike.
+ * stands still. So of each parameter of a large model only the first values are
+ * drawn, and then repeated. Their number is a prime, and so no multiple of a
+ * row: no two rows are alike.
  */
 #ifndef FSDP_CTS_BENCH_INITIAL_H
 #define FSDP_CTS_BENCH_INITIAL_H
@@ -19,10 +19,10 @@ enum {
 };
 
 struct bench_initial;
-/* Puts itself between the model and its values. *out is NULL where the model
- * is small. */
+/* Replaces the model's initial values by these. *out is NULL if the model is
+ * small. */
 int bench_initial_open(struct fsdp_model *model, struct bench_initial **out);
-/* The model must not be asked any more. NULL is allowed. */
+/* The model must not be asked for values any more. NULL is allowed. */
 void bench_initial_close(struct bench_initial *initial);
 
 #endif

@@ -2,11 +2,12 @@
 /*
  * bench_largest.c - how many blocks of a gpt fit on GPUs of this memory.
  *
- * What engine and model ask for grows by the same amount with each block, as
- * everything but the blocks stays what it is. So two small models tell how much
- * a block takes, and what is left on the card beside the second tells how many
- * more there may be: a guess, which then has to train. Where it does not fit,
- * because memory is in pieces or a library took more, fewer are tried.
+ * Engine and model together ask for the same number of bytes more with each
+ * block, as everything but the blocks stays the same. So two small models tell
+ * how much a block takes, and the memory left on the card beside the second one
+ * tells how many more there may be: a guess, which then has to train. If it
+ * does not fit, because memory is in pieces or a library took more, fewer are
+ * tried.
  */
 #include "tools/bench/bench_count.h"
 #include "tools/bench/bench_cuda.h"
@@ -24,7 +25,7 @@ enum {
     MOST_OF_SMALL = 4 /* where nothing is measured */
 };
 
-/* What ranks find out, in memory that they share; rank 0 writes. */
+/* The results, in memory that ranks share; rank 0 writes them. */
 struct found {
     double asked; /* bytes, of engine and model */
     double left;  /* of the fullest GPU, by the driver; 0: it did not say */

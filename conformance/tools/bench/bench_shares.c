@@ -18,7 +18,7 @@
 
 enum {
     WARM = 2, /* steps; then one that is traced, and not looked at */
-    /* What is found: the shares, all collectives, the step itself. */
+    /* The results: the shares, all collectives, the step itself. */
     COMMUNICATION = N_SHARES,
     STEP,
     N_ROWS,
@@ -41,7 +41,8 @@ static void opened(void *self, struct fsdp_env *env)
     bench_count_open(&((struct launch *)self)->count, env);
 }
 
-/* Whose device takes no times is left out, by all ranks together. */
+/* A contestant whose device takes no times is left out, by all ranks
+ * together. */
 static int takes_times(const struct launch *x, struct world_rank *rank)
 {
     const struct fsdp_device *d = x->count.real;
@@ -69,7 +70,7 @@ static int make_room(struct launch *x, uint64_t calls)
     return x->span && count->span ? FSDP_OK : FSDP_ERR_NOMEM;
 }
 
-/* One step, traced, as this rank saw it. */
+/* One traced step, as this rank saw it. */
 static int look(struct launch *x, struct bench_life *life, double row[N_ROWS])
 {
     struct bench_count *count = &x->count;
@@ -171,7 +172,8 @@ static void note(const struct launch *x, const char *name)
     bench_add(report, more, "us", x->found + (size_t)STEP * n, n, NULL, NULL);
 }
 
-/* What does not fit, or takes no times, is left out, and it is said. */
+/* A model that does not fit, or a device that takes no times, is left out, with
+ * a message. */
 static int measure(struct launch *x, const char *name)
 {
     struct bench_plan *plan = x->plan;

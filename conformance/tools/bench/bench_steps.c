@@ -22,7 +22,7 @@ enum {
     WARM = 2,     /* steps */
 };
 
-/* What ranks find out, in memory that they share; rank 0 writes. */
+/* The results, in memory that ranks share; rank 0 writes them. */
 struct findings {
     double growth[WORLD_MAX_RANKS]; /* of resident memory, bytes */
     double seconds[];               /* [contestant][sample] */

@@ -31,7 +31,7 @@ static const struct {
              {"shares", bench_shares},       {"cluster", bench_cluster}};
 enum {
     N_PARTS = sizeof(parts) / sizeof(parts[0]),
-    N_USUAL = N_PARTS - 1 /* who asks for none gets these */
+    N_USUAL = N_PARTS - 1 /* without any named, these are measured */
 };
 
 #define AT(field) .at = offsetof(struct request, field)
@@ -186,7 +186,7 @@ static int measure(struct request *r, const bool *chosen)
             bench_failed(&r->plan, &failure, parts[i].run(&r->plan));
         }
     }
-    /* What was measured is written, whatever failed beside it. */
+    /* Results are written even if another measurement failed. */
     bench_failed(
         &r->plan, &failure,
         bench_write(&r->plan.report, r->json, r->commit, &r->plan.error));

@@ -29,7 +29,7 @@ uint32_t share_of_operator(uint32_t kind)
     }
 }
 
-/* One more of a class runs from here on, or one less. */
+/* From this time on one more span of a class runs, or one less. */
 struct edge {
     double at;
     uint32_t share;

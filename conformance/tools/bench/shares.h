@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shares.h - where the time of a step went: what ran when, in any order and on
- * any number of streams, becomes shares of the step.
+ * shares.h - where the time of a step went: from what ran when, in any order
+ * and on any number of streams, to shares of the step.
  *
- * At every moment of the step something is the case: attention runs, or a
- * matrix product, or another operator, or none but a collective (which nothing
- * hides: it is exposed), or nothing at all. Where several are, the first of
- * these counts, so that the five shares add up to 1. Collectives also have a
- * share of their own, hidden ones included.
+ * Each moment of the step is in exactly one class: attention runs, or a matrix
+ * product, or another operator, or only a collective (which nothing hides: it
+ * is exposed), or nothing at all. If several run, the first of these counts, so
+ * that the five shares add up to 1. Collectives also have a share of their own,
+ * hidden ones included.
  */
 #ifndef FSDP_CTS_SHARES_H
 #define FSDP_CTS_SHARES_H
@@ -26,23 +26,23 @@ enum share {
     N_SHARES = 5,
 };
 
-/* What the share of the exposed, and that of all collectives, are called, and
- * the others: slugs. */
+/* The names of the shares, which are slugs. That of SHARE_COMMUNICATION is of
+ * exposed collectives; all collectives have a name of their own. */
 extern const char *const share_name[N_SHARES];
 extern const char *const share_name_communication;
 
-/* From a begin to an end, on any stream, of whatever clock. */
+/* Something that ran, on any stream, from `begin` to `end` of one clock. */
 struct share_span {
     double begin, end;
-    uint32_t share; /* what it is; not IDLE */
+    uint32_t share; /* its class; not IDLE */
 };
 
 struct shares {
-    double of[N_SHARES];  /* of [SHARE_COMMUNICATION]: what is exposed */
-    double communication; /* all of it */
+    double of[N_SHARES];  /* of [SHARE_COMMUNICATION]: only the exposed part */
+    double communication; /* all of it, hidden or not */
 };
 
-/* What an operator (enum fsdp_op_kind) is. */
+/* The class of an operator (enum fsdp_op_kind). */
 uint32_t share_of_operator(uint32_t kind);
 
 /* Shares of [begin, end); what lies outside does not count. INVALID: a time is

@@ -89,7 +89,7 @@ static bool find_script(char path[PATH_MAX])
     return false;
 }
 
-/* What is printed is no part of the report. */
+/* The program's own output is no part of the report. */
 static void become(const struct options *o, const char *script,
                    const char *file, const char *folder)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * own_fuzz.c - the entry of a fuzzer (libFuzzer's, or any with that interface)
- * to the reader of records of somebody's own model, and to their judge. One
- * text is the record of both ranks and of the unsharded run.
+ * to the reader of records of a user's own model, and to their judge. One text
+ * is the record of both ranks and of the unsharded run.
  */
 #include "checkpoint/fuzzing.h"
 #include "tools/check/own_judge.h"

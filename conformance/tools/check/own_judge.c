@@ -50,13 +50,13 @@ static void ask(const struct own_requirement *q, struct own_set *s,
     }
 }
 
-/* What is wrong before the first step has step -1. */
+/* A mistake before the first step has step -1. */
 static bool is_before(const struct own_finding *a, const struct own_finding *b)
 {
     return a->step != b->step ? a->step < b->step : a->unsynced && !b->unsynced;
 }
 
-/* Of two failures the earlier one. */
+/* Chooses the earliest failure as the one to look at first. */
 static void choose_first(struct own_result *r)
 {
     r->first = UINT32_MAX;

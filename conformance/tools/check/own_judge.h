@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_judge.h - from records of somebody's own model to a verdict.
+ * own_judge.h - from records of a user's own model to a verdict.
  *
- * Each requirement that holds is asked again of records that were damaged in
- * one place, and has to notice; if one does not there is no verdict.
+ * Each requirement that holds is checked again on records that were damaged in
+ * one place, and has to notice; if one does not, there is no verdict.
  */
 #ifndef FSDP_CTS_OWN_JUDGE_H
 #define FSDP_CTS_OWN_JUDGE_H
@@ -13,16 +13,16 @@
 enum own_outcome {
     OWN_PASS = 0,
     OWN_FAIL = 1,
-    OWN_BLOCKED = 2,        /* what it compares is not there */
-    OWN_NOT_APPLICABLE = 3, /* it says nothing of such a model */
+    OWN_BLOCKED = 2,        /* the records lack what it compares */
+    OWN_NOT_APPLICABLE = 3, /* it does not apply to such a model */
     OWN_N_OUTCOMES = 4,
 };
 const char *own_outcome_name(uint32_t outcome);
 
 struct own_item {
     uint32_t outcome;
-    bool damaged; /* of one that passes: there was something to damage */
-    bool proved;  /* and it noticed */
+    bool damaged; /* of one that holds: there was something to damage */
+    bool proved;  /* and it noticed the damage */
     struct own_finding finding;
 };
 
@@ -33,12 +33,12 @@ enum own_verdict {
 };
 const char *own_verdict_name(uint32_t verdict);
 
-/* What was looked at. */
+/* How much was looked at. */
 struct own_scope {
     uint64_t elements;  /* of the model */
     uint64_t tensors;   /* compared in every bit, all ranks */
     uint64_t added;     /* elements of gradients that were added up again */
-    uint64_t added_all; /* elements of the gradients that these are of */
+    uint64_t added_all; /* elements of the gradients that these belong to */
 };
 
 struct own_result {
@@ -49,12 +49,12 @@ struct own_result {
     uint32_t verdict;
 };
 
-/* The records are damaged and repaired meanwhile. NOMEM. */
+/* Judges the records, which are damaged and repaired meanwhile. NOMEM. */
 int own_judge(struct own_set *s, struct own_result *out);
 void own_result_release(struct own_result *r);
 
-/* own_report.c: the result for people, and as JSON. `name`: of what was
- * judged. False: out of memory, or nobody reads it. */
+/* own_report.c: the result for people, and as JSON. `name` is that of the
+ * model. False: out of memory, or the output cannot be written. */
 void own_print(const struct own_set *s, const struct own_result *r,
                const char *name);
 bool own_print_json(const struct own_set *s, const struct own_result *r,

@@ -275,7 +275,7 @@ UNIT_TEST(an_evaluation_may_keep_the_root)
 
     read_kept(&x, "evaluated");
     assert_null(find_event(&x.s.rank[0], 1, 0, OWN_ALL_GATHER, 0));
-    for (uint32_t r = 0; r < 2; r++) { /* a forward's end that nobody counts */
+    for (uint32_t r = 0; r < 2; r++) { /* a forward's end that is not counted */
         struct own_event *e = find_event(&x.s.rank[r], 1, 0, OWN_FORWARD, 0);
 
         assert_non_null(e);

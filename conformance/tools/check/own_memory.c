@@ -53,7 +53,8 @@ static void take(struct walk *w, const struct own_event *e)
     }
 }
 
-/* What may be there: `least` in use, and `most` with one ahead. */
+/* The bounds on what may be there: `least` in use, and `most` with one unit
+ * ahead. */
 static void bounds(const struct walk *w, uint64_t *least, uint64_t *most)
 {
     uint64_t ahead = 0;
@@ -139,7 +140,7 @@ bool own_memory_holds(const struct own_requirement *q, const struct own_set *s,
     return holds;
 }
 
-/* One byte more at the end of the last pass. */
+/* Adds one byte at the end of the last pass. */
 bool own_memory_spoil(const struct own_requirement *q, struct own_set *s,
                       struct own_spoil *undo)
 {

@@ -157,7 +157,7 @@ static const struct own_name *first_name(const struct own_record *r,
     return first;
 }
 
-/* What one name of `a` is tied to, is tied in `b`. */
+/* Whether names that are tied in `a` are tied in `b`, too. */
 static bool ties_hold(const struct own_record *a, const struct own_record *b,
                       const char *in_a, const char *in_b, struct own_finding *f)
 {

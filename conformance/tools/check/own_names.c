@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_names.c - what numbers in records of a model of somebody's own are
- * called, and at which of a tensor's elements values are kept.
+ * own_names.c - the names of numbers in records of a user's own model, and the
+ * elements of a tensor whose values are kept.
  */
 #include "tools/check/own_record.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_passes.c - what goes into each pass and comes out of it: batch, random
- * state, loss.
+ * own_passes.c - the input and output of each pass: batch, random state, loss.
  */
 #include "tools/check/own_requirement.h"
 
@@ -27,7 +26,7 @@ static bool find(const struct own_set *s, uint32_t i, uint32_t r,
                                        !*got ? "sharded" : "unsharded");
 }
 
-/* One comparison of all passes, in the order of time. */
+/* Makes one comparison for all passes, in the order of time. */
 static bool all_passes(const struct own_set *s, struct own_finding *f,
                        bool (*same)(const struct own_pass *,
                                     const struct own_pass *,
@@ -163,7 +162,7 @@ bool own_loss_spoil(const struct own_requirement *q, struct own_set *s,
 
 /* ---- Between ranks ---- */
 
-/* Both runs see the same batches, so only a look at all ranks finds it. */
+/* Both runs see the same batches, so only a comparison of ranks finds it. */
 bool own_batches_differ_holds(const struct own_requirement *q,
                               const struct own_set *s, struct own_finding *f)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_record.c - reads records of a model of somebody's own: the tables of
- * their fields, and what must be true of values beside their types.
+ * own_record.c - reads records of a user's own model: the tables of their
+ * fields, and the rules for values beside their types.
  */
 #include "tools/check/own_record.h"
 

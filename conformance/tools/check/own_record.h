@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_record.h - what was seen of a model of somebody's own: a file for each
- * rank of the sharded run, and one for the unsharded run. check_model.py writes
- * them; docs/formats.md describes them.
+ * own_record.h - the record of a user's own model: a file for each rank of the
+ * sharded run, and one for the unsharded run. check_model.py writes them;
+ * docs/formats.md describes them.
  *
  * A tensor is its digest and the bits of at most OWN_SAMPLES elements, whose
  * places depend on the parameter's size alone (own_place).
@@ -35,8 +35,8 @@ const char *own_role_name(uint32_t role);
 enum own_how {
     OWN_RETURNED = 0,
     OWN_RAISED = 1,    /* an exception */
-    OWN_HUNG = 2,      /* was ended after the deadline */
-    OWN_STOPPED = 3,   /* was ended since another rank had failed */
+    OWN_HUNG = 2,      /* it was ended after the deadline */
+    OWN_STOPPED = 3,   /* it was ended because another rank had failed */
     OWN_SIGNALLED = 4, /* a signal ended it */
     OWN_EXITED = 5,    /* it left */
 };
@@ -59,12 +59,13 @@ uint32_t own_dtype_bytes(uint32_t dtype); /* 0: none */
 enum own_event_kind {
     OWN_FORWARD = 0,     /* a unit's forward begins */
     OWN_FORWARD_END = 1, /* it has ended */
-    OWN_BACKWARD = 2,    /* the first gradient of its output is there */
+    OWN_BACKWARD = 2,    /* the first gradient of the unit's output is there */
     OWN_ALL_GATHER = 3,
     OWN_REDUCE_SCATTER = 4,
     OWN_ALL_REDUCE = 5,
     OWN_PASS_END = 6,     /* the loss's backward has ended */
-    OWN_BACKWARD_END = 7, /* a unit's has: what it was given has a gradient */
+    OWN_BACKWARD_END = 7, /* a unit's backward has ended: its inputs have
+                           * gradients */
 };
 const char *own_event_name(uint32_t kind);
 
@@ -76,7 +77,7 @@ struct own_end {
 
 struct own_parameter {
     char name[OWN_NAME_BYTES];
-    uint64_t rows, n; /* of its first dimension; elements */
+    uint64_t rows, n; /* rows: of its first dimension; n: elements */
     uint32_t dtype;
     bool trainable;
 };
@@ -89,11 +90,11 @@ struct own_name {
 
 struct own_unit {
     char name[OWN_NAME_BYTES]; /* of its module; "": the whole model */
-    bool reshard;              /* after its forward */
+    bool reshard;              /* the unit is resharded after its forward */
     uint32_t n_parameters;
     uint32_t *parameter;
-    bool
-        fills; /* what has no gradient is reduced as zeros; own_record.filled */
+    bool fills; /* parameters without a gradient are reduced as zeros;
+                 * own_record.filled */
 };
 
 /* Elements [first, first + n) of a parameter, which a rank keeps. */
@@ -102,7 +103,7 @@ struct own_piece {
     uint64_t first, n;
 };
 
-/* A parameter that the optimizer has; -1: something else that it has. */
+/* A parameter that the optimizer has; -1: something that is no parameter. */
 struct own_held {
     int32_t parameter;
     uint32_t group;
@@ -115,7 +116,7 @@ struct own_pass {
     char random[65]; /* digest of the generator's state before it */
 };
 
-/* After a rank's last pass in a step. */
+/* A buffer after a rank's last pass in a step. */
 struct own_buffer {
     uint32_t step, rank;
     char name[OWN_NAME_BYTES];
@@ -139,8 +140,8 @@ struct own_event {
     uint32_t kind;
     int32_t unit; /* -1: none */
     uint32_t dtype;
-    /* Of a collective: elements of this rank's part. Of others: bytes of whole
-     * weights that the rank has then. */
+    /* Of a collective: elements of this rank's part. Of other events: bytes of
+     * whole weights that the rank holds at that moment. */
     uint64_t n;
 };
 
@@ -160,7 +161,7 @@ struct own_record {
     struct own_pass *pass; /* sorted: step, microbatch, rank */
     struct own_buffer *buffer;
     struct own_tensor *tensor; /* sorted: own_find */
-    struct own_event *event;   /* as they came */
+    struct own_event *event;   /* in the order in which they came */
     uint32_t *filled;          /* units that fill */
 };
 
@@ -170,12 +171,12 @@ struct own_set {
     struct own_record *rank; /* [world] */
 };
 
-/* unsharded.json and rank-R.json of a folder. IO, FORMAT, NOMEM, and why. What
- * is in *out is released in any case. */
+/* Reads unsharded.json and rank-R.json of a folder. IO, FORMAT, NOMEM, and why.
+ * *out is to be released in any case. */
 int own_read(const char *folder, struct own_set *out, struct fsdp_error *error);
 void own_release(struct own_set *s);
 
-/* One file's text, into zeroed *out. */
+/* Parses one file's text into zeroed *out. */
 int own_parse(const char *text, size_t bytes, const char *file,
               struct own_record *out, struct fsdp_error *error);
 void own_record_release(struct own_record *r);
@@ -187,8 +188,8 @@ uint32_t own_places(uint64_t n);
 uint64_t own_place(uint64_t n, uint32_t i);
 uint32_t own_places_before(uint64_t n, uint64_t at);
 
-/* Whether it is of no pass, but of the optimizer's step behind the last: a hook
- * of it has evaluated the model. */
+/* Whether the event belongs to no pass, but to the optimizer's step after the
+ * last one: a hook of the step has evaluated the model. */
 bool own_is_evaluation(const struct own_record *r, const struct own_event *e);
 
 /* The tensor of the same stage, step, microbatch, rank, parameter, first and

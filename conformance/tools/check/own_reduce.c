@@ -21,7 +21,7 @@ enum form {
     N_FORMS = 4,
 };
 
-/* Of float32 and of bf16, which is its upper half. */
+/* The value of bits of float32, or of bf16, which is its upper half. */
 static float float_of(uint32_t dtype, uint64_t bits)
 {
     return fsdp_f32_from_bits((uint32_t)bits << (dtype == OWN_BF16 ? 16 : 0));
@@ -38,8 +38,8 @@ static float rounded(uint32_t dtype, float x)
     return dtype == OWN_BF16 ? fsdp_bf16_to_f32(fsdp_bf16_from_f32(x)) : x;
 }
 
-/* In the wire's dtype, in which each operation is rounded. Of bf16 there are
- * two ranks, and one order. */
+/* The mean in the wire's dtype, to which each operation is rounded. In bf16
+ * there are two ranks only, and so one order. */
 static float mean(uint32_t order, uint32_t form, uint32_t wire, const float *x,
                   uint32_t n)
 {
@@ -60,14 +60,14 @@ static float mean(uint32_t order, uint32_t form, uint32_t wire, const float *x,
                                   : sum;
 }
 
-/* What a rank's passes of a step gave an element: the sum of its microbatches.
- * False: none has a gradient. */
+/* The gradient that a rank's passes of a step gave an element: the sum of its
+ * microbatches. False: no pass gave one. */
 static bool local(const struct own_set *s, const struct own_tensor *reduced,
                   uint32_t r, uint32_t sample, float *out)
 {
     struct own_tensor like = {
         .step = reduced->step, .rank = r, .parameter = reduced->parameter};
-    /* What FSDP1 adds up it casts behind that; fully_shard before. */
+    /* FSDP1 casts a gradient after it has added it up; fully_shard before. */
     const uint32_t dtype =
         own_is_flat(s) ? s->unsharded.compute : s->unsharded.reduce;
     bool any = false;
@@ -224,7 +224,8 @@ static bool tensor_holds(const struct own_set *s, const struct own_tensor *t,
     if (!part_holds(s, t, r, f)) {
         return false;
     }
-    /* Of more ranks the unsharded run took these over. */
+    /* With more ranks the unsharded run took these values from the sharded
+     * one. */
     if (s->world > 2 ||
         (want && own_tensors_same(s, t, want, "unsharded", f))) {
         return true;
@@ -234,7 +235,7 @@ static bool tensor_holds(const struct own_set *s, const struct own_tensor *t,
                     !want ? "the unsharded run has none" : text);
 }
 
-/* What the unsharded run reduced is there. */
+/* Every gradient that the unsharded run reduced is there. */
 static bool none_missing(const struct own_set *s, struct own_finding *f)
 {
     for (uint32_t i = 0; i < s->unsharded.n_tensors; i++) {

@@ -149,7 +149,7 @@ static void print_scope(const struct own_set *s, const struct own_result *r)
            s->unsharded.n_parameters, r->scope.elements, first->n_units);
 }
 
-/* What "in every bit" was said of. */
+/* Prints how much was compared "in every bit". */
 static void print_looked_at(const struct own_set *s, const struct own_result *r)
 {
     if (own_is_zero(s)) {

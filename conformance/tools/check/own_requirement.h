@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_requirement.h - what is asked of a model of somebody's own: rows of a
- * table, each with a function that says whether the records satisfy it, and one
- * that does a damage which that function has to notice.
+ * own_requirement.h - the requirements for a user's own model: rows of a table,
+ * each with a function that says whether the records satisfy it, and one that
+ * does a damage which that function has to notice.
  */
 #ifndef FSDP_CTS_OWN_REQUIREMENT_H
 #define FSDP_CTS_OWN_REQUIREMENT_H
@@ -13,11 +13,11 @@
 struct own_finding {
     int64_t step, microbatch, rank, unit, parameter, element;
     char text[400]; /* what is wrong, and what would be right */
-    bool unsynced;  /* a step follows gradients that no rank has reduced: what
-                     * else fails in that step comes of it */
+    bool unsynced;  /* a step used gradients that no rank had reduced: other
+                     * failures of that step follow from it */
 };
 
-/* A damage: what stood there before. */
+/* A damage: where it is, and the bytes that stood there before. */
 struct own_spoil {
     void *at;
     size_t bytes;
@@ -27,27 +27,27 @@ struct own_spoil {
 struct own_requirement {
     const char *id;   /* "own.local-grad": never reused */
     const char *text; /* one sentence */
-    /* Whether it says anything of these records; NULL: always. */
+    /* Whether it applies to these records; NULL: always. */
     bool (*applies)(const struct own_set *s);
-    /* Fills *f where it returns false; must not trust any number beyond what
-     * the reader checked. */
+    /* Whether it holds; fills *f if not. It must not trust any number beyond
+     * what the reader checked. */
     bool (*holds)(const struct own_requirement *q, const struct own_set *s,
                   struct own_finding *f);
-    /* False: there is nothing to spoil. */
+    /* Damages the records. False: there is nothing to damage. */
     bool (*spoil)(const struct own_requirement *q, struct own_set *s,
                   struct own_spoil *undo);
     /* The data of the checks that rows share. */
-    const char *stage; /* of tensors; "state.": all that begin so */
+    const char *stage; /* of tensors; "state.": all stages that begin so */
     const char *with;  /* own_saved: the stage that it is compared with */
     uint32_t kind;     /* of an event */
-    const char *words; /* what the tensors are */
+    const char *words; /* how messages call these tensors */
 };
 
-/* All, in the order in which what they ask happens: where two fail in the same
- * step the first of them is the more likely cause. */
+/* All requirements, in the order in which the events they check happen: if two
+ * fail in the same step, the first is the more likely cause. */
 extern const struct own_requirement own_requirements[];
 extern const uint32_t own_n_requirements;
-/* Without them nothing can be compared. */
+/* Whether nothing can be compared if it fails. */
 bool own_is_basis(const struct own_requirement *q);
 
 #define OWN_UNSYNCED                                                     \
@@ -55,7 +55,7 @@ bool own_is_basis(const struct own_requirement *q);
     "set_requires_gradient_sync, require_backward_grad_sync); the last " \
     "microbatch before a step has to reduce"
 
-/* No place, and a text. */
+/* Fills a finding without a place, with a text. */
 __attribute__((format(printf, 2, 3))) bool own_fail(struct own_finding *f,
                                                     const char *format, ...);
 struct own_finding own_nowhere(void);
@@ -69,17 +69,17 @@ enum {
 };
 void own_value(uint32_t dtype, uint64_t bits, char text[OWN_VALUE_BYTES]);
 
-/* own_values.c: tensors of one stage are those of the unsharded run. */
+/* own_values.c: tensors of one stage equal those of the unsharded run. */
 bool own_same_holds(const struct own_requirement *q, const struct own_set *s,
                     struct own_finding *f);
 bool own_same_spoil(const struct own_requirement *q, struct own_set *s,
                     struct own_spoil *undo);
-/* One bit of its digest, and of a value that is recorded. */
+/* Changes one bit of a tensor's digest, and of a recorded value. */
 void own_tensor_spoil(struct own_tensor *t, struct own_spoil *undo);
 bool own_has_stage(const struct own_set *s, const char *stage);
 bool own_stage_is(const struct own_tensor *t, const char *stage);
-/* Whether two tensors of the same elements are the same; if not, and the
- * difference is at an element whose bits are known, which. */
+/* Whether two tensors of the same elements are equal; if not, and an element
+ * whose bits are known differs, which one. */
 bool own_tensors_same(const struct own_set *s, const struct own_tensor *got,
                       const struct own_tensor *want, const char *whose,
                       struct own_finding *f);
@@ -110,9 +110,9 @@ OWN_CHECK(own_order);
 OWN_CHECK(own_memory);
 #undef OWN_CHECK
 bool own_has_units(const struct own_set *s); /* that are judged */
-/* DeepSpeed's stages 1 to 3, whose parts are of no units. */
+/* DeepSpeed's stages 1 to 3, whose parts do not belong to units. */
 bool own_is_zero(const struct own_set *s);
-/* Each rank has a part. */
+/* Whether each rank has a part. */
 bool own_is_sharded(const struct own_set *s);
 /* FSDP1: a unit's parameters lie one behind the other in a flat one. */
 bool own_is_flat(const struct own_set *s);

@@ -30,7 +30,7 @@ static bool has_states(const struct own_set *s)
     return own_has_stage(s, "state.");
 }
 
-/* Of a rank: a sharded model that never reduces has none. */
+/* Whether a rank saved states: a sharded model that never reduces has none. */
 static bool has_saved_states(const struct own_set *s)
 {
     for (uint32_t r = 0; r < s->world; r++) {

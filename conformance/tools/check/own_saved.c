@@ -36,7 +36,7 @@ static bool is_saved(const struct own_requirement *q,
     return own_stage_is(t, q->with) && t->step == rank->steps - 1;
 }
 
-/* Of what was there before the save nothing is missing, and all is the same. */
+/* Nothing that was there before the save is missing, and all of it is equal. */
 bool own_saved_holds(const struct own_requirement *q, const struct own_set *s,
                      struct own_finding *f)
 {

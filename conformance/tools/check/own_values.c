@@ -32,7 +32,7 @@ static bool is_local(const struct own_tensor *t)
     return strcmp(t->stage, "local-gradient") == 0;
 }
 
-/* Of the key of a state: "exp_avg, ". */
+/* The key of a state, for messages: "exp_avg, ". */
 static const char *key_of(const struct own_tensor *t)
 {
     const char *point = strchr(t->stage, '.');

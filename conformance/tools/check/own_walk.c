@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_walk.c - what has to be communicated, from the order in which units are
+ * own_walk.c - which collectives must happen, from the order in which units are
  * used. That order is the unsharded run's: units, forwards and backwards as
  * hooks saw them there, where nothing is gathered. A walk over it says when a
  * unit's weights have to come; the rank's own collectives are counted against
@@ -26,7 +26,8 @@ static bool is_of(const struct own_event *e, const struct own_event *pass)
            e->rank == pass->rank;
 }
 
-/* One event; whether it wants the unit's weights to be gathered. */
+/* Takes one event; returns whether the unit's weights must be gathered for
+ * it. */
 static bool take(const struct own_event *e, bool reshard, uint8_t *state)
 {
     const uint8_t before = *state;
@@ -168,7 +169,7 @@ static bool is_reduced(const struct own_set *s, const struct own_unit *u,
            has_gradient(s, &s->unsharded, pass, parameter);
 }
 
-/* Of rows: each parameter has its own filled up to a multiple of the ranks. */
+/* By rows: each parameter is filled up by itself to a multiple of the ranks. */
 static uint64_t elements_by_rows(const struct own_set *s,
                                  const struct own_unit *u,
                                  const struct own_event *pass, bool gradients)
@@ -188,9 +189,9 @@ static uint64_t elements_by_rows(const struct own_set *s,
     return n;
 }
 
-/* Of a flat parameter: all of it, or nothing. Where a rank keeps parameters as
- * tensors of their own (use_orig_params), each begins at a multiple of
- * ALIGNMENT bytes of what is gathered. */
+/* A flat parameter is there as a whole, or not at all. Where a rank keeps
+ * parameters as tensors of their own (use_orig_params), each begins at a
+ * multiple of ALIGNMENT bytes of the gathered tensor. */
 static uint64_t elements_flat(const struct own_set *s, const struct own_unit *u,
                               const struct own_event *pass, bool gradients)
 {
@@ -223,9 +224,9 @@ uint64_t own_unit_elements(const struct own_set *s,
 
 /* ---- Requirements ---- */
 
-/* fully_shard gathers ahead in the backward whatever was in front in the
- * forward, also where that is then not needed: once, for nothing. It costs
- * time alone. */
+/* In the backward, fully_shard gathers ahead the unit that came before in the
+ * forward, even if its weights are then not needed: one gather more, which
+ * costs only time. */
 static bool is_ahead_in_vain(const struct own_counts *want,
                              const struct own_counts *got)
 {
@@ -279,7 +280,7 @@ static bool reductions_hold(const struct own_set *s,
 
     (void)want;
     if (own_is_evaluation(&s->unsharded, pass)) {
-        return true; /* nobody says whether it reduces */
+        return true; /* the record does not say whether it reduces */
     }
     for (uint32_t u = 0; u < s->rank[0].n_units; u++) {
         const uint32_t due =
@@ -361,7 +362,7 @@ bool own_reductions_holds(const struct own_requirement *q,
     return all_passes(s, f, reductions_hold);
 }
 
-/* The last one of the last rank becomes another unit's, or nobody's. */
+/* Moves the last event of the last rank to another unit, or to none. */
 static bool spoil_event(const struct own_requirement *q, struct own_set *s,
                         struct own_spoil *undo)
 {

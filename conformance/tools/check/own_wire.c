@@ -76,7 +76,8 @@ static struct own_event *first_collective(struct own_set *s, int32_t least)
     return NULL;
 }
 
-/* Of a unit from `least` on; -1: also of none. */
+/* Makes the size of a collective wrong: of a unit from `least` on; -1: of no
+ * unit, too. */
 static bool spoil_size(struct own_set *s, int32_t least, struct own_spoil *undo)
 {
     struct own_event *e = first_collective(s, least);
@@ -117,7 +118,8 @@ static bool same_collective(const struct own_event *a,
            a->n == b->n;
 }
 
-/* What two ranks do at one place; NULL: nothing more. */
+/* Whether two ranks do the same at one place; NULL: that rank does nothing
+ * more. */
 static bool same_place(const struct own_event *first,
                        const struct own_event *mine, uint32_t r,
                        struct own_finding *f)

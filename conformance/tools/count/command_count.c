@@ -118,7 +118,7 @@ static bool is_of_form(const struct run_case *c, const char *form)
     return !form || name_list_matches(&one, id);
 }
 
-/* 0, 1, or what ends all of it. */
+/* Returns 0, 1, or the exit code that ends the command. */
 static int count_cases(const struct case_list *list, uint32_t ranks,
                        const char *form, const struct fsdp_engine *engine,
                        const struct fsdp_engine *lender,

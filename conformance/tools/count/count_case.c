@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nobody has sent or computed anything: what is about values is not asked, nor
- * what is about processes. */
+/* Ranks have sent and computed nothing: requirements about values are not
+ * asked, nor those about processes. */
 static bool needs_no_values(const char *id)
 {
     static const char *const not [] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * count_case.h - a case of any number of ranks, of which each is played by
- * itself (count_rank.h); and whether collectives, bytes and memory of all of
- * them are those that the oracle walks.
+ * count_case.h - plays a case of any number of ranks, each by itself
+ * (count_rank.h), and compares the collectives, bytes and memory of all of them
+ * with those that the oracle computes.
  */
 #ifndef FSDP_CTS_COUNT_CASE_H
 #define FSDP_CTS_COUNT_CASE_H
@@ -12,8 +12,9 @@
 struct count_result {
     uint64_t collectives, bytes; /* of all ranks, in the whole run */
     uint32_t asked, failed;      /* requirements */
-    uint32_t unproved; /* of those that hold: do not notice a spoiled record */
-    char first[512];   /* what was wrong first; "": nothing */
+    uint32_t unproved; /* of those that hold: failed to notice a spoiled
+                        * record */
+    char first[512];   /* the first thing that was wrong; "": nothing */
 };
 
 /* NOMEM, INVALID: no such model, or the oracle has no rules for it. What the

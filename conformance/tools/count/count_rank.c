@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is at hand while a rank is played. */
+/* The state while a rank is played. */
 static struct {
     const struct fsdp_engine *engine, *lender;
     struct fsdp_device device; /* the engine's, or the lender's, but for: */

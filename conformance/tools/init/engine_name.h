@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * engine_name.h - the name of an engine, after the folder that it is in.
- */
+/* engine_name.h - names an engine after its folder. */
 #ifndef FSDP_CTS_ENGINE_NAME_H
 #define FSDP_CTS_ENGINE_NAME_H
 

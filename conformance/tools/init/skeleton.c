@@ -9,7 +9,7 @@
 static const char opens[] = "<< */\n";
 static const char closes[] = "/* >> */\n";
 
-/* One place: from its comment to behind the line that ends it. */
+/* One place: from its comment to the end of the line that ends it. */
 struct place {
     const char *comment; /* its slash */
     const char *name;

@@ -22,9 +22,9 @@ enum {
     SKELETON_NAME_BYTES = 16
 };
 
-/* Writes the text without what its places hold, but for the first `filled` of
- * them. Of the comments that are left the name becomes "TO DO, name". Returns
- * how many places there are, or -1: a place that does not end. */
+/* Writes the text without the contents of its places, except for the first
+ * `filled` ones. In the comments that are left the name becomes "TO DO, name".
+ * Returns how many places there are, or -1 if a place does not end. */
 int skeleton_write(const char *text, uint32_t filled, FILE *to);
 
 /* The name of place i; false: there is none. */

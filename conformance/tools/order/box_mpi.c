@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * box_mpi.c - sums of MPI as a black box of order.py. MPI has no sums of 16
- * bits: who wants those brings an addition, so that the order is MPI's, and the
- * rounding is ours.
+ * bits: a program that wants them brings an addition of its own, so that the
+ * order is MPI's, and the rounding is ours.
  */
 #include <fsdp/arith/cast.h>
 #include <fsdp/op.h>
@@ -120,7 +120,8 @@ static void reduce(const struct sum *s, float value)
         fsdp_store(b->dtype, s->mine, i, value);
     }
     if (b->scatters) {
-        /* What is summed has gone out before what is gathered comes in. */
+        /* The input of the sum has been sent before the buffer receives the
+         * gathered values. */
         MPI_Reduce_scatter_block(s->mine, s->got, part, s->type, s->op,
                                  MPI_COMM_WORLD);
         MPI_Gather(s->got, part, s->type, s->mine, part, s->type, 0,

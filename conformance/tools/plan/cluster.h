@@ -15,11 +15,12 @@ enum {
 
 struct cluster {
     char name[64];
-    char source[1024]; /* of each number */
+    char source[1024]; /* where each number is from */
     uint32_t host_ranks;
     uint64_t memory;          /* bytes of a rank */
-    double peak_flops;        /* a second, as its sheet says */
-    double flops;             /* a second, of a step's matrix products */
+    double peak_flops;        /* a second, as the data sheet says */
+    double flops;             /* a second, measured in a step's matrix
+                               * products */
     double contention;        /* share of compute that communication takes */
     double memory_bandwidth;  /* bytes a second; so are all below */
     double host_bandwidth;    /* of a rank's links within its host */
@@ -30,14 +31,15 @@ struct cluster {
 
 extern const struct record_table cluster_table;
 
-/* FORMAT: a sentence that begins with `file`; a link of no bandwidth, too. */
+/* FORMAT: a sentence that begins with `file`; also if a link has no
+ * bandwidth. */
 int cluster_parse(const char *text, size_t bytes, const char *file,
                   struct cluster *out, struct fsdp_error *error);
-/* A file, or one of preset_clusters. As cluster_parse; IO, INVALID. */
+/* Opens a file, or one of preset_clusters. As cluster_parse; IO, INVALID. */
 int cluster_open(const char *what, struct cluster *out,
                  struct fsdp_error *error);
 
-/* Ranks of one collective, and how they lie. */
+/* The ranks of one collective, and how they are spread over hosts. */
 struct cluster_group {
     uint32_t ranks, hosts;
     uint32_t sharing; /* groups that use a host's network at once */
@@ -48,8 +50,8 @@ struct cluster_group cluster_shard_group(const struct cluster *c,
 struct cluster_group cluster_replica_group(const struct cluster *c,
                                            uint32_t replicas, uint32_t shards);
 
-/* Seconds in which `bytes` of the whole are gathered or scattered by a ring; an
- * all-reduce is one of each. 0 for one rank. */
+/* How many seconds a ring takes to gather or scatter `bytes` of the whole; an
+ * all-reduce takes both. 0 for one rank. */
 double cluster_seconds(const struct cluster *c, struct cluster_group group,
                        double bytes);
 

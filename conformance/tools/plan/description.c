@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * description.c - reads a model's description, strictly. What its fields mean
- * together is for plan_model.c.
+ * description.c - reads a model's description, strictly. Whether its fields fit
+ * together is checked by plan_model.c.
  */
 #include "tools/plan/description.h"
 

@@ -14,7 +14,7 @@
 enum {
     DESCRIPTION_VERSION = 1,
     DESCRIPTION_NAME_BYTES = 96,
-    DESCRIPTION_MAX_MODULES = 4096, /* once parts are repeated */
+    DESCRIPTION_MAX_MODULES = 4096, /* after parts are repeated */
     DESCRIPTION_MAX_PARAMETERS = 16384,
     DESCRIPTION_MAX_CALLS = 1 << 17,
     DESCRIPTION_MAX_BYTES = 1 << 26,
@@ -28,13 +28,14 @@ struct description_parameter {
 };
 
 struct description_module {
-    char name[DESCRIPTION_NAME_BYTES]; /* dotted; "{i}": which repetition */
+    char name[DESCRIPTION_NAME_BYTES]; /* dotted; "{i}" becomes the number of
+                                        * the repetition */
     char class_name[32];
     bool unit;          /* starts a unit */
-    bool checkpoint;    /* what it computes may be recomputed in the backward */
+    bool checkpoint;    /* the backward may recompute its forward */
     bool has_flops;     /* else 2 for each element of its matrices */
     double flops;       /* of the forward, a token */
-    uint32_t attention; /* heads times their width; 0: it has none */
+    uint32_t attention; /* heads times their width; 0: no attention */
     uint32_t n_parameters;
     struct description_parameter *parameter;
 };

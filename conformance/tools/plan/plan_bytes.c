@@ -114,7 +114,8 @@ static void see_collective(void *context, const struct record_collective *c)
         c->dim == FSDP_DIM_SHARD ? out->shards - 1u : out->replicas - 1u;
 
     out->collectives[c->kind]++;
-    if (c->kind == FSDP_ALL_REDUCE) { /* 2 (R - 1) / R of it, rounded up */
+    if (c->kind == FSDP_ALL_REDUCE) { /* a ring sends 2 (R - 1) / R of the
+                                       * bytes, rounded up */
         out->sent[c->kind] += 2 * bytes - 2 * bytes / out->replicas;
     } else {
         out->sent[c->kind] += others * bytes;
@@ -136,8 +137,8 @@ static void see_window(void *context, uint32_t unit, bool opens, bool backward)
     begin(context);
 }
 
-/* What running ahead may add, which nobody sees: the oracle's bound less what
- * was counted. */
+/* How much running ahead may add: the oracle's bound less what was counted. No
+ * walk shows it. */
 static void allow_for_running_ahead(const struct expect *e,
                                     const struct counter *c,
                                     struct plan_bytes *out)

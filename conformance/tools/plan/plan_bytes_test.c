@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan_bytes_test.c - what plan counts is what the oracle says, for every case
- * of the manifest; and numbers that were worked out by hand where the oracle
- * has none: other dtypes, the wire, worlds that nobody runs.
+ * plan_bytes_test.c - plan counts what the oracle says, for every case of the
+ * manifest; and numbers that were worked out by hand where the oracle has none:
+ * other dtypes, the wire, worlds that are never run.
  */
 #include "cases/case_model.h"
 #include "models/text.h"

@@ -27,8 +27,9 @@ static void compare(struct checker *c, const char *what, uint64_t measured,
     c->differences++;
 }
 
-/* Who loads all of a tensor stages it; that is no part of a step, and more than
- * its peak where what travels is narrow. Never more than the largest unit. */
+/* A rank that loads a whole tensor stages it. That is no part of a step, and
+ * may be more than its peak if values on the wire are narrow. It is never more
+ * than the largest unit. */
 static uint64_t peak_of(const struct checker *c, uint32_t kind,
                         uint64_t measured)
 {
@@ -94,7 +95,7 @@ static void count(const struct record_sequence *s,
     }
 }
 
-/* Of the first step, and behind the last one. */
+/* Compares collectives of the first step, and those after the last one. */
 static void check_collectives(struct checker *c, const struct record_rank *r)
 {
     uint32_t calls[FSDP_N_COLLECTIVES] = {0};

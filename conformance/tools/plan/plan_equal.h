@@ -14,8 +14,9 @@ int plan_equal_model(uint64_t elements, uint32_t units, struct plan_model *out,
                      struct fsdp_error *error);
 struct plan_ask plan_ask_for(const struct plan_model *m, uint32_t ranks,
                              uint32_t strategy, uint32_t precision);
-/* What a strategy needs of a model of `elements` parameters in `units` equal
- * units, over K ranks, in 16 bits on the wire. The caller releases *out. */
+/* How much a strategy needs for a model of `elements` parameters in `units`
+ * equal units, over K ranks, in 16 bits on the wire. The caller releases
+ * *out. */
 int plan_equal_units(uint64_t elements, uint32_t units, uint32_t ranks,
                      uint32_t strategy, struct plan_bytes *out,
                      struct fsdp_error *error);

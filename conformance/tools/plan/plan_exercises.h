@@ -8,11 +8,11 @@
 
 #include <fsdp/status.h>
 
-/* Prints them. INVALID, NOMEM. */
+/* Prints the answers. INVALID, NOMEM. */
 int plan_exercises(struct fsdp_error *error);
 
-/* Bytes of state for each parameter, as articles count them: everything that
- * rests, with 16 bit copies of parameters and gradients beside the float32
+/* Bytes of state for each parameter, as articles count them: all values at
+ * rest, with 16 bit copies of parameters and gradients beside the float32
  * master and AdamW's two moments. */
 enum {
     PLAN_STATE_PARAMETER = 2,

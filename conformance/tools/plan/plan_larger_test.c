@@ -31,7 +31,7 @@ enum way {
 };
 static const char *const ways[N_WAYS] = {"all ranks", "none", "rank 0 alone"};
 
-/* A model, and what an engine may have of it. */
+/* A model, and how much an engine may take for it. */
 struct size {
     const char *engine;
     uint32_t mib, ranks, slack;
@@ -209,8 +209,9 @@ static void adamw(void **state)
 int main(int argc, char **argv)
 {
     static struct size ref = {"ref", 32, 4, 12, ON_ALL};
-    /* Each of its threads has a stack of 8 MiB, and so has who saves. Shards of
-     * gradients are as large as a large page, which none exceeds. */
+    /* Each of the engine's threads has a stack of 8 MiB, and so has the thread
+     * that saves. Shards of gradients are as large as a large page, and none is
+     * larger. */
     static struct size impl = {"impl", 256, 4, 64, ON_RANK0};
     static struct size given;
     const struct CMUnitTest small[] = {

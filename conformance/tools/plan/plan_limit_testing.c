@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* What a model asks of an engine at a point. */
+/* The call that a model makes to an engine at a point. */
 static int ask_at(const struct limited_run *r, struct fsdp_sharded *s,
                   uint32_t point, uint32_t module)
 {
@@ -95,8 +95,8 @@ static int in_rank(void *context, struct world_rank *rank)
     if (rank->rank >= r->with_values) {
         model.initial = NULL;
     }
-    /* What is freed goes back at once, whatever its size; and what the process
-     * has from its parent is not the engine's. */
+    /* Freed memory goes back at once, whatever its size; and memory that the
+     * process has from its parent is not counted as the engine's. */
     limit.rlim_cur = limit.rlim_max = data_of_process() + r->limit;
     if (mallopt(M_MMAP_THRESHOLD, 4096) != 1 ||
         setrlimit(RLIMIT_DATA, &limit) != 0) {

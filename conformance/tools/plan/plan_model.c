@@ -20,7 +20,7 @@ enum {
     ROOM = DESCRIPTION_NAME_BYTES + 16
 };
 
-/* What is known of each module while a description is put together. */
+/* The state of each module while a model is made from a description. */
 struct maker {
     struct plan_model *out;
     char (*name)[ROOM];

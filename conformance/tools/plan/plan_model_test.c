@@ -70,8 +70,8 @@ UNIT_TEST(published_counts)
     }
 }
 
-/* What is counted as work is what is published as such: of Llama 3 8B six
- * operations a parameter in forward and backward, the embedding none. */
+/* The work that is counted is that which is published: for Llama 3 8B six
+ * operations a parameter in forward and backward, none for the embedding. */
 UNIT_TEST(published_work)
 {
     struct plan_model m;

@@ -22,7 +22,8 @@ static int take_switch(const struct option_row *row, char *value, void *options)
     return 0;
 }
 
-/* What all units have on the host, without the word that ids have before it. */
+/* The name of an offload of all units, without the word that ids put before
+ * it. */
 static const char *offload_name(uint32_t offload)
 {
     static const char *const name[] = {"none", "all", "optimizer", "params"};
@@ -30,7 +31,7 @@ static const char *offload_name(uint32_t offload)
     return offload <= CASE_OFFLOAD_PARAMS ? name[offload] : NULL;
 }
 
-/* Of what is unsharded, and of what is reduced: floating point. */
+/* The dtypes of unsharded and of reduced values: floating point. */
 static const char *float_name(uint32_t i)
 {
     const uint32_t dtype = FSDP_DTYPE_F32 + i;
@@ -85,8 +86,8 @@ static int take_share(const struct option_row *row, char *value, void *options)
     return 0;
 }
 
-/* What others have and no engine of the suite: an option of its own, so that
- * nobody takes a plan without it for one with it. */
+/* For strategies that others have and no engine of the suite: an option of its
+ * own, so that a plan without it is not taken for one with it. */
 static int take_foreign(const struct option_row *row, char *value,
                         void *options)
 {

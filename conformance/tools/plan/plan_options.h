@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * plan_options.h - what `plan` is asked on the command line.
- */
+/* plan_options.h - the options of `plan` on the command line. */
 #ifndef FSDP_CTS_PLAN_OPTIONS_H
 #define FSDP_CTS_PLAN_OPTIONS_H
 
 #include "tools/plan/plan_time.h"
 
 struct plan_options {
-    const char *model; /* NULL: none was named */
+    const char *model; /* NULL: no model was named */
     struct run_case c; /* world, strategy, layout, optimizer, sync, ahead */
     uint32_t param_dtype, reduce_dtype; /* 0: not given */
     bool precision_given;
@@ -16,7 +14,7 @@ struct plan_options {
     uint64_t memory, activations;
     const char *cluster; /* NULL: no time is asked for */
     struct plan_batch batch;
-    const char *page; /* NULL: none is written */
+    const char *page; /* NULL: no page is written */
     bool one;         /* --strategy was given */
     bool ranks_given;
     bool json, list, exercises, help, check, try_units, least_ranks;

@@ -132,7 +132,8 @@ static void draw_memory(FILE *f, const struct plan_page *p)
                          : "");
 }
 
-/* What a task is, for its colour and for who points at it. */
+/* The class of a task: for its colour, and for what is shown to whoever points
+ * at it. */
 static const char *class_of(const struct schedule_task *t)
 {
     if (t->stream != SCHEDULE_COMPUTE) {

@@ -10,13 +10,13 @@
 
 struct plan_page {
     const struct plan_model *model;
-    const struct plan_ask *ask; /* its case is that of the row */
+    const struct plan_ask *ask; /* its case is the row's */
     const struct plan_row *row; /* with a time, or without */
-    const char *cluster;        /* its name; NULL: no time */
+    const char *cluster;        /* the name of the cluster; NULL: no time */
     uint64_t memory, activations;
 };
 
-/* Writes all of it or nothing. IO; NOMEM. */
+/* Writes the whole page or nothing. IO; NOMEM. */
 int plan_page_write(const struct plan_page *p, const char *path,
                     struct fsdp_error *error);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * plan_show.h - what was planned, for people and as JSON.
- */
+/* plan_show.h - prints a plan, for people and as JSON. */
 #ifndef FSDP_CTS_PLAN_SHOW_H
 #define FSDP_CTS_PLAN_SHOW_H
 

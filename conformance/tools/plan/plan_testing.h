@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan_testing.h - what tests of plans ask: a testing model in float32.
+ * plan_testing.h - the question that tests of plans ask: a testing model in
+ * float32.
  */
 #ifndef FSDP_CTS_PLAN_TESTING_H
 #define FSDP_CTS_PLAN_TESTING_H

@@ -14,8 +14,8 @@
 struct plan_batch {
     uint64_t tokens;   /* of all its sequences */
     uint64_t sequence; /* tokens of one */
-    double recompute;  /* share of what modules marked `checkpoint` compute in
-                          the forward that the backward computes again */
+    double recompute;  /* share of the forward compute of modules marked
+                        * `checkpoint` that the backward computes again */
 };
 
 struct plan_span {
@@ -24,28 +24,31 @@ struct plan_span {
 
 struct plan_time {
     double seconds;                  /* of the step */
-    double compute;                  /* of compute by itself */
-    double contended;                /* that communication took from compute */
-    double exposed;                  /* compute waited for communication */
-    double busy[SCHEDULE_N_STREAMS]; /* without what is taken */
+    double compute;                  /* seconds of compute by itself */
+    double contended;                /* seconds that communication took from
+                                      * compute */
+    double exposed;                  /* seconds in which compute waited for
+                                      * communication */
+    double busy[SCHEDULE_N_STREAMS]; /* of each stream; compute without
+                                      * contended */
     double flops; /* that the model needs: forward and backward, no recompute */
-    double done;  /* with what is recomputed */
+    double done;  /* the same with recompute */
     double *exposed_by_unit; /* [n_units] */
     struct plan_span *span;  /* [schedule.n] */
 };
 
-/* Seconds of each task; *out is the caller's, to be freed. NOMEM. */
+/* Finds the seconds of each task; *out is the caller's, to be freed. NOMEM. */
 int plan_durations(const struct plan_ask *ask, const struct plan_model *m,
                    const struct plan_batch *batch, const struct cluster *on,
                    const struct schedule *s, double **out);
-/* `duration` of each task, >= 0. A collective takes `contention` times its
- * duration from the compute that comes next. The step's seconds are never
- * fewer when any of these is more. flops and done are left at 0. NOMEM. *out is
- * to be released whatever is returned. */
+/* Simulates a step with the `duration` of each task, >= 0. A collective takes
+ * `contention` times its duration from the compute that comes next. The step's
+ * seconds never become fewer when any of these grows. flops and done stay 0.
+ * NOMEM. *out is to be released whatever is returned. */
 int plan_simulate(const struct schedule *s, uint32_t n_units,
                   const double *duration, double contention,
                   struct plan_time *out);
-/* All of it. As schedule_make. */
+/* Makes the schedule, finds the durations and simulates. As schedule_make. */
 int plan_time_make(const struct plan_ask *ask, const struct plan_model *m,
                    const struct plan_batch *batch, const struct cluster *on,
                    struct plan_time *out, struct fsdp_error *error);

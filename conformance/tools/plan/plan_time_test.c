@@ -136,7 +136,7 @@ static void check_times(const struct plan_ask *ask, const struct plan_model *m,
     assert_true(t.seconds == 0.0 && t.exposed == 0.0);
     plan_time_release(&t);
     free(zero);
-    on.flops = 1e9; /* so that some of it hides */
+    on.flops = 1e9; /* so that some communication hides */
     for (double latency = 0.0; latency < 1e-3; latency += 2.5e-4) {
         on.latency = on.host_step = on.network_step = latency;
         assert_int_equal(plan_time_make(ask, m, &batch, &on, &t, NULL),
@@ -313,8 +313,9 @@ UNIT_TEST(clusters_are_read_strictly)
     }
 }
 
-/* What was measured by others (docs/plan.md has the sources): a model on A100,
- * all ahead that engines do; and how far off, in percent, it may be. */
+/* Published measurements (docs/plan.md has the sources): a model on A100, with
+ * all the running ahead that engines do; and how far off, in percent, the plan
+ * may be. */
 struct published {
     const char *model;
     uint32_t ranks;
@@ -401,8 +402,8 @@ UNIT_TEST(the_fsdp_paper)
     check_percent("T5-11B, batch 16", t5(8, 8192) / t5(512, 8192), 0.93, 5);
 }
 
-/* All activations are kept, or none; the last four are in between, and with
- * these nobody is promised anything. */
+/* All activations are kept, or none; the last four rows are in between, and for
+ * these nothing is promised. */
 UNIT_TEST(torchtitan)
 {
     static const struct {

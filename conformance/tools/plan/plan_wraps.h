@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan_wraps.h - which units are best, by trying: one a leaf, as described,
- * several of these as one, one for all.
+ * plan_wraps.h - finds the best units by trying: one for each leaf, as
+ * described, several of these as one, one for all.
  */
 #ifndef FSDP_CTS_PLAN_WRAPS_H
 #define FSDP_CTS_PLAN_WRAPS_H
@@ -21,11 +21,11 @@ struct plan_wrap {
 struct plan_wraps {
     uint32_t n;
     struct plan_wrap wrap[PLAN_MAX_WRAPS];
-    uint32_t best; /* that fits and takes least time; n: none fits */
+    uint32_t best; /* the one that fits and takes least time; n: none fits */
 };
 
-/* `ask->units` is not looked at. As plan_table_make and plan_table_time. *out
- * is to be released whatever is returned. */
+/* `ask->units` is ignored. As plan_table_make and plan_table_time. *out is to
+ * be released whatever is returned. */
 int plan_wraps_make(const struct plan_ask *ask, const struct plan_model *m,
                     const struct plan_batch *batch, const struct cluster *on,
                     uint64_t memory, uint64_t activations,

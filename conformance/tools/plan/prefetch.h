@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prefetch.h - when prefetch pays off, and which unit is best: exercise 16.5.3
- * of the textbook, in closed form and by simulation.
+ * prefetch.h - when prefetch pays off, and which size of units is best:
+ * exercise 16.5.3 of the textbook, in closed form and by simulation.
  *
  * A unit of m parameters takes f m seconds to compute and alpha + b m to
- * gather; while it computes, the next one is gathered. Hidden iff
- * alpha + b m <= f m. A forward of M parameters then takes
+ * gather; while it computes, the next one is gathered. The gather is hidden if
+ * and only if alpha + b m <= f m. A forward of M parameters then takes
  *
- *     b M + alpha M / m + f m    where gathers are longer
- *     f M + alpha + b m          where compute is: m >= m* = alpha / (f - b)
+ *     b M + alpha M / m + f m    if gathers take longer
+ *     f M + alpha + b m          if compute does: m >= m* = alpha / (f - b)
  *
  * and the first gather is always waited for.
  */
@@ -23,11 +23,11 @@ struct prefetch {
     double alpha, f, b; /* seconds; seconds a parameter */
 };
 
-/* m*; infinite: nothing hides. */
+/* m*; infinite if no size hides the gathers. */
 double prefetch_hidden_from(const struct prefetch *p);
 /* The m for which the forward is shortest. */
 double prefetch_best(const struct prefetch *p);
-/* Of the forward, with units of m. */
+/* Seconds of the forward, with units of m. */
 double prefetch_seconds(const struct prefetch *p, double m);
 /* The same by the schedule and the simulation of `plan`, with `units` equal
  * units. As plan_time_make. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * presets.h - descriptions that the program brings along: the files of
+ * presets.h - descriptions that are built into the program: the files of
  * models/ and clusters/, by their names without ".json".
  */
 #ifndef FSDP_CTS_PRESETS_H

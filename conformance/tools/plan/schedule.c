@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the oracle told, in its order. */
+/* An event that the oracle's walk reported, in its order. */
 struct event {
     enum {
         OPENS,
@@ -29,7 +29,7 @@ struct maker {
     struct event *event;
     uint32_t n_events, room_events, room;
     bool failed; /* out of memory */
-    /* Of each unit: the gather that brought it, its window is open. */
+    /* For each unit: the gather that brought it; whether its window is open. */
     uint32_t *gather;
     bool *open;
     uint32_t *reduced; /* the last task of each reduction, in order */

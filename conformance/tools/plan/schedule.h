@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schedule.h - what an engine does in a step, as tasks that wait for each
+ * schedule.h - the work of an engine in a step, as tasks that wait for each
  * other: compute of modules, and collectives on the links of the mesh.
  *
- * The order is the oracle's walk; gathers move to the front of it as far as
- * the options let an engine run ahead: at a window's opening the units of the
- * next windows of the phase are gathered, too.
+ * The order is the oracle's walk; gathers move forward as far as the options
+ * let an engine run ahead: when a window opens, the units of the next windows
+ * of the phase are gathered, too.
  */
 #ifndef FSDP_CTS_SCHEDULE_H
 #define FSDP_CTS_SCHEDULE_H
@@ -22,7 +22,7 @@ enum schedule_stream {
 #define SCHEDULE_NONE UINT32_MAX
 
 /* Tasks of one stream run in their order; a task starts when the one before it
- * in its stream and all that it waits for have ended. */
+ * in its stream and all tasks that it waits for have ended. */
 struct schedule_task {
     uint32_t stream;
     uint32_t kind;     /* of a collective: enum fsdp_collective_kind */
@@ -30,7 +30,7 @@ struct schedule_task {
     uint32_t point;    /* of compute; FSDP_END: the optimizer's step */
     uint32_t module;   /* of compute */
     uint64_t elements; /* of a collective: a shard's, with padding */
-    uint32_t dtype;    /* of a collective: that of its elements */
+    uint32_t dtype;    /* of a collective: the dtype of these */
     uint32_t after[2]; /* tasks that it waits for, which stand before it in
                           schedule.task; or SCHEDULE_NONE */
 };
@@ -38,11 +38,12 @@ struct schedule_task {
 struct schedule {
     uint32_t n;
     struct schedule_task *task;
-    uint64_t chunk; /* elements of all shards of a rank: what is stepped */
+    uint64_t chunk; /* elements of all shards of a rank, which the optimizer
+                     * steps */
 };
 
-/* Of a case that trains. As plan_bytes_make; NOMEM. *out is to be released
- * whatever is returned. */
+/* Makes the schedule of a case that trains. As plan_bytes_make; NOMEM. *out is
+ * to be released whatever is returned. */
 int schedule_make(const struct plan_ask *ask, struct schedule *out,
                   struct fsdp_error *error);
 void schedule_release(struct schedule *s); /* any state */

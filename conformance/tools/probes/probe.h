@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe.h - logs of probes, read strictly, added up, and compared with what a
- * model makes one expect. docs/probes.md is normative for the format.
+ * probe.h - logs of probes: read strictly, added up, and compared with the
+ * calls that a model must make. docs/probes.md is normative for the format.
  *
- * A log comes from a program that nobody has looked at, and may be anybody's:
- * every field is checked, memory is taken in proportion to the file.
+ * A log comes from a program that was not checked, and may come from anywhere:
+ * every field is checked, and memory is taken in proportion to the file.
  */
 #ifndef FSDP_CTS_PROBE_H
 #define FSDP_CTS_PROBE_H
@@ -38,14 +38,15 @@ struct probe_collective {
     uint32_t kind, dtype, mode;
     int8_t in_place; /* 1, 0; -1: unknown */
     bool failed;
-    uint32_t launches; /* of NCCL: how often it came to the GPU */
+    uint32_t launches; /* of NCCL: how often the GPU was given it */
     uint64_t seq, comm, n, total, bytes, root;
     char op[8], call[40];
 };
 
 struct probe_mark {
     char name[PROBE_TEXT_BYTES];
-    uint64_t at;               /* of collectives: before this call */
+    uint64_t at;               /* in a log of collectives: it comes before this
+                                * call */
     uint64_t live, peak_since; /* of the heap */
 };
 
@@ -64,8 +65,8 @@ struct probe_log_file {
     struct probe_comm *comm;
     struct probe_collective *call;
     struct probe_mark *mark;
-    uint64_t peak; /* of the heap: the last that was written */
-    bool ended;    /* else the program was killed, or the disk was full */
+    uint64_t peak; /* of the heap: the last peak that was written */
+    bool ended;    /* false: the program was killed, or the disk was full */
     struct probe_end end;
 };
 
@@ -74,12 +75,12 @@ struct probe_logs {
     struct probe_log_file *log; /* by source, rank, pid */
 };
 
-/* A file, or a folder: its *.jsonl. FORMAT: malformed; IO. `error` says which
- * file and line. *out is to be released whatever is returned. */
+/* Reads files, and from folders their *.jsonl. FORMAT: malformed; IO. `error`
+ * says which file and line. *out is to be released whatever is returned. */
 int probe_logs_read(const char *const *path, uint32_t n, struct probe_logs *out,
                     struct fsdp_error *error);
 void probe_logs_release(struct probe_logs *logs);
-/* The text of one log. */
+/* Parses the text of one log. */
 int probe_log_parse(const char *text, size_t bytes, const char *path,
                     struct probe_log_file *out, struct fsdp_error *error);
 void probe_log_release(struct probe_log_file *log);
@@ -91,13 +92,13 @@ void probe_log_label(const struct probe_log_file *log,
 void probe_comm_label(const struct probe_log_file *log, uint64_t comm,
                       char label[PROBE_LABEL_BYTES]);
 
-/* The next mark "step ..." from *mark on, which moves behind the step: its
- * calls are [from, to), to the last mark "after step ..." before the next step,
- * or up to that. False: there is none. */
+/* Finds the next mark "step ..." from *mark on, which moves behind the step.
+ * The step's calls are [from, to): up to the last mark "after step ..." before
+ * the next step, or up to that step. False: there is none. */
 bool probe_step(const struct probe_log_file *log, uint64_t *mark,
                 uint64_t *from, uint64_t *to);
 
-/* Collectives that are alike: of one kind, type and size over groups of one
+/* Collectives that are alike: of one kind, dtype and size, over groups of one
  * size; counted in [from, to) of a log. */
 struct probe_count {
     uint32_t kind, dtype;
@@ -114,8 +115,8 @@ int probe_counts_add(struct probe_counts *counts,
                      const struct probe_count *more);
 void probe_counts_release(struct probe_counts *counts);
 
-/* What a program of fully sharded data parallelism must show, by the rules of
- * docs/specification.md (collectives). */
+/* The calls that a program of fully sharded data parallelism must make, by the
+ * rules of docs/specification.md (collectives). */
 enum {
     PROBE_MAX_UNITS = 4096,
     PROBE_MAX_ALSO = 64
@@ -126,14 +127,15 @@ struct probe_expect {
     uint32_t replicas, dtype, reduce_dtype;
     bool reshard, keep_root, shards; /* shards: false for NO_SHARD */
     bool messages_ok;                /* there may be sends and puts */
-    bool in_steps;                   /* only what is in a marked step */
+    bool in_steps;                   /* only calls within a marked step count */
     const char *sync;                /* "s", "ns": a letter a microbatch */
     uint64_t steps;
-    uint32_t n_also; /* what else it does, over all ranks, all steps together */
+    uint32_t n_also; /* other calls that it makes, over all ranks, all steps
+                      * together */
     struct probe_count also[PROBE_MAX_ALSO]; /* kind, dtype, n, calls */
 };
-/* Of all steps together, on a rank of a world of so many. NOMEM; INVALID: the
- * world is no multiple of the replicas. */
+/* The counts that are expected of all steps together, on one rank of a world of
+ * that size. NOMEM; INVALID: the replicas do not divide the world. */
 int probe_expect_counts(const struct probe_expect *expect, uint64_t world,
                         struct probe_counts *out);
 
@@ -144,12 +146,12 @@ enum {
 };
 struct probe_verdict {
     bool incomplete, differs;
-    uint32_t n; /* of findings; those above the most are counted only */
+    uint32_t n; /* of findings; those beyond the maximum are only counted */
     char finding[PROBE_MAX_FINDINGS][PROBE_FINDING_BYTES];
 };
-/* Every rank's log must be there, have its end, and show what is expected, no
- * more. Without `expect` (NULL) only peaks are looked at: of every log of a
- * heap, at most `peak` bytes (PROBE_UNKNOWN: any). NOMEM, INVALID. */
+/* Every rank's log must be there and complete, and show exactly what is
+ * expected. Without `expect` (NULL) only peaks are compared: each log of a heap
+ * may have at most `peak` bytes (PROBE_UNKNOWN: any). NOMEM, INVALID. */
 int probe_judge(const struct probe_logs *logs,
                 const struct probe_expect *expect, uint64_t peak,
                 struct probe_verdict *out);

@@ -90,7 +90,7 @@ find(struct probe_verdict *v, bool *what, const char *format, ...)
     v->n++;
 }
 
-/* Of a log without its end it is known that calls are missing. */
+/* A log without its end certainly lacks calls. */
 static void find_count(struct probe_verdict *v, const char *label, bool ended,
                        const struct probe_count *c, uint64_t got, uint64_t want)
 {
@@ -142,7 +142,7 @@ static uint64_t world_of(const struct probe_log_file *log)
     return log->world == PROBE_UNKNOWN ? most : log->world;
 }
 
-/* What is within marked steps, of which there are so many. */
+/* Counts the calls within marked steps, and these steps. */
 static int count_steps(const struct probe_log_file *log, const char *label,
                        uint64_t steps, struct probe_counts *out,
                        struct probe_verdict *v)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe_launch.c - see probe_launch.h. What makes a Python log itself are three
- * variables, which its children have, too: so it does not matter what starts
- * the ranks.
+ * probe_launch.c - see probe_launch.h. Three variables in the environment make
+ * a Python program log itself. Its children have them, too: so it does not
+ * matter what starts the ranks.
  */
 #include "tools/probes/probe_launch.h"
 

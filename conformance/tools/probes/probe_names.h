@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * probe_names.h - the words of a probe's log, for those who write it and for
- * the reader. What a record of the suite has a word for is called the same.
+ * the reader. Where a record of the suite has a word for the same thing, it is
+ * used.
  */
 #ifndef FSDP_CTS_PROBE_NAMES_H
 #define FSDP_CTS_PROBE_NAMES_H
@@ -23,7 +24,7 @@ enum probe_source {
     PROBE_N_SOURCES,
 };
 const char *probe_source_name(uint32_t source);
-/* Whether its logs are of memory; else they are of collectives. */
+/* Whether the source's logs are of memory; else they are of collectives. */
 bool probe_source_is_memory(uint32_t source);
 
 /* The first five are enum fsdp_collective_kind. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe_parse.c - the text of a log, a line at a time. What a line says must
- * be possible where it stands: calls are numbered without a gap, so that a log
- * from which one was taken is refused; a last line that was torn off is not
- * looked at, as nothing comes behind it.
+ * probe_parse.c - parses the text of a log, a line at a time. A line must be
+ * possible where it stands. Calls are numbered without a gap, so that a log
+ * from which one was removed is refused. A last line that was cut off is
+ * ignored, as nothing follows it.
  */
 #include "tools/probes/probe_parse.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe_parse.h - what the reader of a log and the tables of its lines share.
+ * probe_parse.h - shared by the reader of a log and the tables of its lines.
  * Private to probe_parse.c, probe_lines.c, and the test of schemas.
  */
 #ifndef FSDP_CTS_PROBE_PARSE_H
@@ -9,7 +9,7 @@
 #include "record/record_internal.h"
 #include "tools/probes/probe.h"
 
-/* Lines that go into the log otherwise than as they stand. */
+/* Lines whose fields are not stored in the log as they stand. */
 struct probe_peak {
     uint64_t peak;
 };
@@ -45,14 +45,13 @@ struct probe_parse {
 void *probe_parse_room(struct probe_parse *p, void *array, uint64_t n,
                        size_t *room, size_t bytes);
 
-/* A type of lines, and the sources (bits) whose logs have it. The table's
- * check has a struct probe_parse as context, and takes the line into the log.
- */
+/* A type of lines, and the sources (bits) whose logs have it. The check of its
+ * table has a struct probe_parse as context, and stores the line in the log. */
 struct probe_line {
     const char *type;
     unsigned sources;
     const struct record_table *table;
-    /* Where its fields go; NULL: refused. */
+    /* Returns where its fields go; NULL: refused. */
     void *(*begin)(struct probe_parse *p);
 };
 extern const struct probe_line probe_lines[]; /* up to a type NULL */

@@ -109,7 +109,8 @@ static int order(const void *a, const void *b)
     return strcmp(x->path, y->path);
 }
 
-/* Of memory there may be more: children, and programs that a rank starts. */
+/* Logs of memory may be more than ranks: children, and programs that a rank
+ * starts, have logs, too. */
 static int check_runs(const struct probe_logs *logs, struct fsdp_error *error)
 {
     for (uint32_t i = 1; i < logs->n; i++) {

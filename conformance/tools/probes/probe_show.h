@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * probe_show.h - logs of probes, for people and as JSON.
- */
+/* probe_show.h - prints logs of probes, for people and as JSON. */
 #ifndef FSDP_CTS_PROBE_SHOW_H
 #define FSDP_CTS_PROBE_SHOW_H
 

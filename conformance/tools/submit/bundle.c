@@ -177,7 +177,8 @@ static int judge_records(const char *folder, const struct arguments *a,
     return status;
 }
 
-/* Who was judged is who the bundle says, and nothing is odd about it. */
+/* The engine that was judged is the one that the bundle names, every record can
+ * be read, and there is none too many. */
 static int check_judged(const struct bundle *b, struct fsdp_error *error)
 {
     const struct judge_result *r = &b->judged.r;

@@ -14,27 +14,27 @@
 #include "tools/submit/explanations.h"
 #include "tools/submit/submission.h"
 
-/* bundle_is, whether a folder is one rather than one of records, is declared in
- * cli/commands.h: `verify` asks. */
+/* bundle_is, which says whether a folder is a bundle rather than a folder of
+ * records, is declared in cli/commands.h, as `verify` calls it. */
 
 struct bundle {
     struct submission s;
     struct bundle_files files;
-    char sha256[65]; /* of manifest.json, and so of all of it */
+    char sha256[65]; /* of manifest.json, and thereby of the whole bundle */
     struct case_list cases;
-    struct evaluate_result judged; /* where there are records */
+    struct evaluate_result judged; /* if there are records */
     bool has_explanations;
     struct explanations explanations;
 };
 
-/* Checks and judges; returns the exit code, after a line on stderr where it
- * is 65. What it prints otherwise is the caller's. The caller releases. */
+/* Checks and judges; returns the exit code, after a line on stderr if it is 65.
+ * Other output is left to the caller. The caller releases *b. */
 int bundle_verify(const char *folder, const struct arguments *a,
                   const struct text *text, struct bundle *out);
 void bundle_release(struct bundle *b); /* any state */
 
-/* Judges records by unsharded runs that are made here, for claims (NULL-ended;
- * NULL: as recorded); or says why it could not. */
+/* Judges records against unsharded runs that are made here, for claims
+ * (NULL-ended; NULL: as recorded); or says why it could not. */
 int bundle_judge(const char *records, const struct case_list *cases,
                  const char *const *claims, const struct arguments *a,
                  const struct text *text, struct evaluate_result *out,
@@ -45,11 +45,12 @@ int bundle_judge(const char *records, const struct case_list *cases,
 int bundle_make(const struct arguments *a, const char *records,
                 const struct evaluate_result *judged,
                 const struct submission *s, struct fsdp_error *error);
-/* A file that the user named, whole. */
+/* Reads the whole of a file that the user named. */
 int bundle_read_given(const char *path, char **out, size_t *bytes,
                       struct fsdp_error *error);
 
-/* Text of a stranger, for a terminal: '?' for what is not printable ASCII. */
+/* A stranger's text, made fit for a terminal: characters that are not printable
+ * ASCII become '?'. */
 const char *bundle_plain(char *s);
 
 /* "FSDP2 1.2: CONFORMANT, ..." or a JSON object, for verify. */

@@ -33,8 +33,8 @@ static int fail_on(struct fsdp_error *error, int status, const char *path,
                        n > 120 ? path + n - 120 : path, what);
 }
 
-/* What is in the folder, and what its manifest says is; NULL: there is none
- * yet. */
+/* The files in the folder, and those that its manifest lists; NULL: there is no
+ * manifest yet. */
 struct listing {
     struct bundle_files *out;
     const struct bundle_files *listed;
@@ -68,7 +68,7 @@ static int size_differs(struct fsdp_error *error, const char *path, uint64_t is,
                        (unsigned long long)is, (unsigned long long)listed);
 }
 
-/* Before a byte of it is read: a file that is not listed, of another size or
+/* Checked before a byte is read: a file that is not listed, of another size, or
  * larger than any may be costs nothing. */
 static int check_size(int fd, const char *path,
                       const struct bundle_files *listed,
@@ -188,8 +188,8 @@ static int visit(int folder, const char *name, const char *below, int depth,
                : add_file(folder, name, path, to, error);
 }
 
-/* Takes the descriptor. A folder without a file is none that anybody would
- * miss, but one that nobody listed. */
+/* Takes the descriptor. A folder without a file is refused: nothing would be
+ * lost without it, but no manifest lists it. */
 static int walk(int folder, const char *below, int depth, struct listing *to,
                 struct fsdp_error *error)
 {

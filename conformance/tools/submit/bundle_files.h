@@ -44,27 +44,28 @@ struct bundle_file *bundle_files_find(const struct bundle_files *f,
  * records/<case id>/case.json, rank-R.json, rank-R.safetensors. */
 bool bundle_path_is_known(const char *path);
 
-/* manifest.json. FORMAT: the sentence names the field. */
+/* The fields of manifest.json. FORMAT: the sentence names the field. */
 extern const struct record_table bundle_manifest_table;
 int bundle_manifest_parse(const char *text, size_t bytes, const char *file,
                           struct bundle_files *out, struct fsdp_error *error);
 int bundle_manifest_write(const struct bundle_files *f, const char *folder,
                           struct fsdp_error *error);
 
-/* What lies in the folder but for the manifest. FORMAT: a link, or anything
- * else that is no file and no folder; a path that no bundle has; a file that is
- * larger than such a file may be, or not as `listed` says (NULL: nothing is),
- * before any of it is read. */
+/* Lists the files in the folder, except the manifest. FORMAT, before any file
+ * is read: a link, or anything else that is no file and no folder; a path that
+ * no bundle has; a file that is larger than it may be, or not as `listed` says
+ * (NULL: nothing is listed). */
 int bundle_files_list(const char *folder, const struct bundle_files *listed,
                       struct bundle_files *out, struct fsdp_error *error);
 
-/* The whole of a regular file of at most `most` bytes, to be freed, with a 0
- * behind it; and how many. FORMAT: it is larger, or no such file. */
+/* Reads the whole of a regular file of at most `most` bytes, with a 0 behind
+ * it; the caller frees it. Also says how many bytes these are. FORMAT: the file
+ * is larger, or no such file. */
 int bundle_read(const char *folder, const char *name, size_t most, char **out,
                 size_t *bytes, struct fsdp_error *error);
 
-/* Reads the manifest and compares: FORMAT says which file is missing, or
- * there and not listed, or another. */
+/* Reads the manifest and compares: FORMAT says which file is missing, or is
+ * there and not listed, or differs. */
 int bundle_files_check(const char *folder, struct bundle_files *out,
                        struct fsdp_error *error);
 

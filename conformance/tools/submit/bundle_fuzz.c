@@ -77,7 +77,7 @@ static void make(uint8_t kind, const char *name, const uint8_t *p, size_t n)
         (void)mkdir(path, 0700);
         return;
     default:
-        /* What is there, a link or a pipe, is left alone. */
+        /* A link or a pipe that is there already is left alone. */
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     }
     if (fd >= 0) {

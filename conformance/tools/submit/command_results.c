@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * command_results.c - several bundles side by side, each checked and judged
- * again; docs/results.md is made of its output. What fails and is not
- * explained is an error: no page waves it through.
+ * again; docs/results.md is made of its output. A failure that is not explained
+ * is an error: no page passes over it.
  */
 #include "cli/commands.h"
 #include "judge/report/report_file.h"

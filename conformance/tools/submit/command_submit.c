@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_submit.c - makes a bundle of a run: what was run, what it came to,
- * and all that somebody else needs to find the same.
+ * command_submit.c - makes a bundle of a run: what was run, the results, and
+ * everything that another person needs to find the same.
  */
 #include "cli/commands.h"
 #include "cli/fixtures.h"

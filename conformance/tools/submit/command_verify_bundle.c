@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * command_verify_bundle.c - `fsdp-cts verify BUNDLE`: checks and judges a
- * bundle that somebody submitted.
+ * bundle that was submitted.
  */
 #include "cli/commands.h"
 #include "tools/submit/bundle.h"

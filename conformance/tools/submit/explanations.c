@@ -80,7 +80,8 @@ bool explanations_wanted(uint32_t outcome)
            outcome == JUDGE_TIMEOUT || outcome == JUDGE_INCOMPLETE;
 }
 
-/* What explains it, counted; how many do. */
+/* Finds the explanation of a failure, and counts the failure there; returns how
+ * many explain it. */
 static uint32_t explain(struct explanations *x, const char *requirement,
                         const char *id)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * explanations.h - what fails in a submission, whose it is, and why. All that
- * fails must be explained, once, and nothing may be explained that does not
- * fail, so that a page made of it waves nothing through and has nothing left
- * of a fault that is gone.
+ * explanations.h - the failures of a submission: whose each is, and why. Every
+ * failure must be explained, once, and nothing may be explained that does not
+ * fail, so that a page made of this passes over no failure, and keeps none that
+ * is gone.
  */
 #ifndef FSDP_CTS_EXPLANATIONS_H
 #define FSDP_CTS_EXPLANATIONS_H
@@ -14,9 +14,9 @@
 
 enum explanation_whose {
     EXPLANATION_THEIRS = 0,
-    EXPLANATION_BY_DESIGN = 1, /* theirs, and meant so */
+    EXPLANATION_BY_DESIGN = 1, /* theirs, and intended */
     EXPLANATION_OURS = 2,
-    EXPLANATION_OPEN = 3, /* nobody knows yet */
+    EXPLANATION_OPEN = 3, /* not known yet */
     EXPLANATION_N = 4
 };
 const char *explanation_whose_name(uint32_t whose); /* as in the file */
@@ -27,7 +27,8 @@ struct explanation {
     char cases[CASE_ID_BYTES]; /* a shell pattern */
     uint32_t whose;
     char why[2048]; /* Markdown */
-    uint32_t n;     /* failures that it explains, after explanations_match */
+    uint32_t n;     /* how many failures it explains, after
+                     * explanations_match */
 };
 
 struct explanations {
@@ -41,12 +42,12 @@ extern const struct record_table explanations_table;
 int explanations_parse(const char *text, size_t bytes, const char *file,
                        struct explanations *out, struct fsdp_error *error);
 
-/* Whether an outcome is one that must be explained: fail, error, timeout,
- * incomplete. What is blocked follows from one of these. */
+/* Whether an outcome must be explained: fail, error, timeout, incomplete. A
+ * blocked requirement follows from one of these. */
 bool explanations_wanted(uint32_t outcome);
 
-/* Counts what each explains. FORMAT: a failure that none explains, or two do;
- * an explanation of nothing. */
+/* Counts the failures that each explanation explains. FORMAT: a failure without
+ * an explanation, or with two; an explanation without a failure. */
 int explanations_match(struct explanations *x, const struct judge_result *r,
                        struct fsdp_error *error);
 

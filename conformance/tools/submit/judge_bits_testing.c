@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * judge_bits_testing.c - flips every single bit of a golden record, or of the
- * unsharded run beside it, one at a time, and asks what notices: the reader
- * refuses the file, a requirement finds another outcome, or nobody does. A bit
- * that nobody notices must lie in a field of the list below, which says why
+ * unsharded run beside it, one at a time, and sees what notices: the reader
+ * refuses the file, a requirement finds another outcome, or nothing does. A bit
+ * that nothing notices must lie in a field of the list below, which says why
  * that is harmless.
  */
 #include "checkpoint/safetensors.h"
@@ -29,7 +29,7 @@ enum {
     ANYWHERE = 0
 };
 
-/* Which bits nobody needs to notice, and in which scenarios. */
+/* Which bits need not be noticed, and in which scenarios. */
 static const struct {
     const char *file, *field;
     uint32_t in;
@@ -131,10 +131,10 @@ struct field {
     const char *file;
     char name[FIELD_BYTES];
     uint64_t n[N_ENDS];
-    /* What found it, those that were first. */
+    /* The first requirements that noticed. */
     uint32_t n_found;
     char found[MOST_FOUND][REQUIREMENT_ID_BYTES];
-    char example[128]; /* of one that nobody noticed */
+    char example[128]; /* a bit that nothing noticed */
 };
 static struct field fields[MOST_FIELDS];
 static uint32_t n_fields;
@@ -142,7 +142,7 @@ static uint32_t n_fields;
 static bool unsharded;  /* it is that record which is changed */
 static uint32_t *whole; /* outcomes of the record as it is */
 
-/* Of what no record that is well can come to. */
+/* Ends the test where a record that is in order cannot come. */
 static void need(bool is_so)
 {
     if (!is_so) {
@@ -150,7 +150,7 @@ static void need(bool is_so)
     }
 }
 
-/* Whom a byte belongs to. */
+/* The field that a byte belongs to. */
 static uint32_t field_of(const char *file, const char *name)
 {
     uint32_t i = 0;
@@ -227,7 +227,7 @@ static void name_json(const char *file, const char *p, size_t n, bool tensors,
     }
 }
 
-/* Of tensors: the header, and of each value its stage. */
+/* Names the bytes of tensors: the header, and for each value its stage. */
 static void name_tensors(const char *p, size_t n, uint32_t *to)
 {
     static const char file[] = "rank-R.safetensors";
@@ -260,7 +260,7 @@ static bool is_bad(uint32_t outcome)
            outcome == JUDGE_TIMEOUT;
 }
 
-/* What found it, of those of the lowest level the first. */
+/* The requirement that noticed: the first of those of the lowest level. */
 static const char *who(const struct judge_result *r)
 {
     const struct requirement *first = NULL;
@@ -389,7 +389,7 @@ static void flip(const struct judge_scene *s, const char *folder,
     free(p);
 }
 
-/* Of `in` above, what a case is. */
+/* Which bits of `in` above apply to a case. */
 static uint32_t kinds_of(const struct run_case *c)
 {
     return unsharded ? (uint32_t)UNSHARDED

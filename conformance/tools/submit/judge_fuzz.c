@@ -65,7 +65,7 @@ static float floating(uint32_t bits)
     return x;
 }
 
-/* What takes away: a tensor, its end, a sequence's end, a rank. */
+/* Removes something: a tensor, its end, a sequence's end, a rank. */
 static void take_away(struct record *r, struct record_rank *k, uint32_t what,
                       uint32_t at, uint32_t value)
 {

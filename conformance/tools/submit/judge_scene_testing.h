@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * judge_scene_testing.h - one golden case, read once, so that many records of
- * it can be judged in one process: for what changes records in great numbers.
+ * judge_scene_testing.h - one golden case, read once, so that tests that change
+ * records in great numbers can judge many records of it in one process.
  */
 #ifndef FSDP_CTS_JUDGE_SCENE_TESTING_H
 #define FSDP_CTS_JUDGE_SCENE_TESTING_H
@@ -13,7 +13,7 @@ struct judge_scene {
     struct run_case c;
     struct case_model model;
     struct record record, baseline;
-    struct judge_result like; /* has the order of requirements alone */
+    struct judge_result like; /* only for the order of its requirements */
 };
 
 /* Reads the record of a case, and the unsharded run if it trains, from a folder

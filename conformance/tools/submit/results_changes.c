@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * results_changes.c - see results_table.h. What another failure keeps from
- * being decided, and was right before, is not said.
+ * results_changes.c - see results_table.h. A requirement that held before, and
+ * is now undecided because of another failure, is not mentioned.
  */
 #include "tools/submit/results_table.h"
 

@@ -40,8 +40,8 @@ static void add(struct row *row, const struct judge_case *c)
     row->grown = c->grown > row->grown ? c->grown : row->grown;
 }
 
-/* Whether M/K + the largest unit is what the case is about: nothing is asked
- * to run ahead, and nobody keeps or summons what is unsharded. */
+/* Whether the case shows M/K + the largest unit: nothing is asked to run ahead,
+ * and no unsharded unit is kept or summoned. */
 static bool is_of_textbook(const struct judge_case *c)
 {
     return c->figures && c->textbook > 0 && case_trains(&c->c) &&

@@ -154,7 +154,7 @@ static void levels(const struct sheet *s)
 
 /* ---- Requirements ------------------------------------------------------ */
 
-/* What fails of it in one implementation. */
+/* What fails of a requirement in one implementation. */
 static void why(const struct sheet *s, uint32_t i, const char *id)
 {
     const struct explanations *x = s->entry[i].x;
@@ -190,7 +190,8 @@ static bool is_asked(const struct sheet *s, const char *id, bool *fails)
     return any;
 }
 
-/* Words by which it is found: who fails it, and whose that is. */
+/* Words by which a search finds a requirement: which implementations fail it,
+ * and whose fault that is. */
 static void words(const struct sheet *s, const struct requirement *q)
 {
     fprintf(s->f, "%s %s", q->id, requirement_level_name(q->level));

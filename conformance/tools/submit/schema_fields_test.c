@@ -36,7 +36,7 @@ static json_t *load_schema(const char *name)
     return schema;
 }
 
-/* What "$ref": "#/$defs/NAME" stands for. */
+/* The schema that "$ref": "#/$defs/NAME" stands for. */
 static const json_t *resolve(const json_t *s)
 {
     const char *ref;
@@ -324,7 +324,8 @@ static void compare_case_bounds(const json_t *properties)
                      CASE_MANY_GRAINS);
 }
 
-/* What adapters are given, and what a case says of itself, are one table. */
+/* The case that adapters are given, and the case in a record, have one
+ * table. */
 UNIT_TEST(schema_of_a_case)
 {
     const char *const names[] = {"job-case", "record-case"};

@@ -30,11 +30,11 @@ enum {
     SUBMISSION_MAX_CASES = 1 << 16
 };
 
-/* about.json: what only the submitter knows. All of it is shown, nothing of
- * it is believed. */
+/* about.json: facts that only the submitter knows. All of them are shown, and
+ * none is believed. */
 struct submission_about {
     char name[SUBMISSION_TEXT_BYTES];    /* heading in tables; Markdown */
-    char column[32];                     /* a short one */
+    char column[32];                     /* a short heading */
     char release[SUBMISSION_TEXT_BYTES]; /* "PyTorch 2.15.0" */
     char url[SUBMISSION_TEXT_BYTES];
     char hardware[SUBMISSION_TEXT_BYTES];
@@ -42,7 +42,7 @@ struct submission_about {
     uint32_t n_software;
     char adapter[SUBMISSION_TEXT_BYTES]; /* "": a shared library */
     char command[SUBMISSION_TEXT_BYTES];
-    uint32_t seed; /* of the cases; 0: as in the manifest */
+    uint32_t seed; /* of the cases; 0: that of the manifest */
     char made[16]; /* "2026-11-20" */
     char notes[SUBMISSION_TEXT_BYTES];
 };
@@ -50,14 +50,14 @@ struct submission_about {
 /* submission.json. */
 struct submission {
     struct submission_about about;
-    /* Three versions: what is required, how it is read, which cases. */
+    /* Three versions: of the requirements, of the format, of the cases. */
     char specification[16], content[16];
     uint32_t interpretation;
     char cases_sha256[65]; /* of the suite's list of cases */
     char suite[32], commit[48];
     char engine[64], engine_version[32];
     bool has_records;
-    bool whole; /* all cases of the suite; else those below */
+    bool whole; /* all cases of the suite; false: those below */
     uint32_t n_cases;
     char (*id)[CASE_ID_BYTES]; /* [n_cases], strictly ascending */
     uint32_t n_claims;
@@ -77,8 +77,8 @@ void submission_release(struct submission *s); /* any state */
 int submission_write(const struct submission *s, const char *folder,
                      struct fsdp_error *error);
 
-/* The list of cases that it is about; released by manifest_release. FORMAT:
- * there is no such case. */
+/* The list of cases that the submission is about; released by manifest_release.
+ * FORMAT: an unknown case. */
 int submission_cases(const struct submission *s, struct case_list *out,
                      struct fsdp_error *error);
 

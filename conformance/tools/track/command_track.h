@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * command_track.h - what the actions of `fsdp-cts track` share: their options
- * and exit codes.
+ * command_track.h - options and exit codes that the actions of `fsdp-cts track`
+ * share.
  */
 #ifndef FSDP_CTS_COMMAND_TRACK_H
 #define FSDP_CTS_COMMAND_TRACK_H
@@ -23,15 +23,15 @@ struct track_options {
     const char *engine, *name, *figure, *reason; /* of accept: patterns */
     char better;                                 /* 'l', 'h' or 0 */
     int64_t run;                                 /* 0: the newest */
-    const char *commit_url;                      /* of the page's links */
+    const char *commit_url;                      /* for links on the page */
     bool quiet, verbose, help;
-    bool json, markdown; /* of check */
-    bool brief;          /* selftest: of short histories */
+    bool json, markdown; /* for check */
+    bool brief;          /* for selftest: short histories */
     const char *const *rest;
     int n_rest;
 };
 
-/* Prints the one line and returns the exit code of a failure. */
+/* Prints a failure in one line, and returns its exit code. */
 int track_failed(const struct fsdp_error *error);
 
 /* "3f2a1c9 (run 51, 2026-11-21)" */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* What the files do not say, options say; what both say must agree. */
+/* Options say what the files do not; where both do, they must agree. */
 static int complete(const struct track_options *o, struct results *r,
                     struct fsdp_error *error)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * command_track_check.c - `track check`, `track accept` and `track
- * bisect-hint`: what changed, who wanted it, and where it came from.
+ * bisect-hint`: what changed, which changes are wanted, and where they came
+ * from.
  */
 #include "tools/track/command_track.h"
 #include "tools/track/track_summary.h"
@@ -143,7 +144,7 @@ static void print_gone(const struct track_verdict *v,
     }
 }
 
-/* What a history that is young is blind to. */
+/* Says which changes a young history cannot show yet. */
 static void print_young(const struct track_verdict *v)
 {
     const struct edivisive_options *o = &edivisive_defaults;
@@ -182,7 +183,7 @@ static void print_check(const struct track_verdict *v,
     char run[TRACK_RUN_BYTES];
 
     if (!o->quiet) {
-        /* What was judged has a newest run. */
+        /* A history that was judged has a newest run. */
         const struct history_run *newest = &v->run[v->newest];
 
         printf("checking   %s on %s\n", track_run_text(v, newest->id, run),

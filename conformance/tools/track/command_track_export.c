@@ -31,7 +31,7 @@ static int write_whole(const struct track_options *o,
     return status == FSDP_OK ? 0 : track_failed(&error);
 }
 
-/* Of the options' format; TRACK_N_FORMATS: there is none of that name. */
+/* The format that the options name; TRACK_N_FORMATS: an unknown name. */
 static uint32_t format_of(const struct track_options *o)
 {
     uint32_t format = 0;

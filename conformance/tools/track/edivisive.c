@@ -20,9 +20,9 @@ enum {
 #define ROUNDING 1e-9
 
 /* One run against one, while the test cannot call anything yet; later one
- * number is never enough. What shared machines scatter by, 5 % from run to run,
- * is a difference of 7 %, and 25 % is 3.5 times that. Three against two:
- * medians, and all of them must agree. */
+ * number is never enough. Shared machines scatter by 5 % from run to run, which
+ * makes differences of 7 %; 25 % is 3.5 times that. Three runs against two:
+ * medians, and all runs must agree. */
 static const struct edivisive_large large_changes[] = {
     {.before = 1, .after = 1, .most = 12, .least = 0.25},
     {.before = 3, .after = 2, .least = 0.10},
@@ -104,7 +104,8 @@ static void fill(struct window *w, const double *x, uint32_t n)
     }
 }
 
-/* Of the parts before and behind a cut; left, right: distances in them. */
+/* The divergence of the parts before and behind a cut; left, right: sums of
+ * distances within them. */
 static double divergence(const struct window *w, uint32_t cut, double left,
                          double right)
 {
@@ -155,8 +156,8 @@ static double best_cut(const struct window *w,
     return best;
 }
 
-/* How likely so large a divergence is where nothing changed. It stops as soon
- * as that is more than the options allow. */
+/* How likely a divergence so large is if nothing changed. It stops as soon as
+ * this is more than the options allow. */
 static double chance_of(const struct window *w, double q,
                         const struct edivisive_options *o)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * edivisive.h - change points of a series of measurements: E-divisive
- * (Matteson and James, 2014) with a permutation test, played run by run as
- * the runs came in. What was called once stays called: a later run never
- * takes a change point back, so that a check, a page and a bisection of the
- * same history agree.
+ * edivisive.h - change points of a series of measurements: E-divisive (Matteson
+ * and James, 2014) with a permutation test, replayed run by run in the order in
+ * which runs came in. A change that was called once stays called: a later run
+ * never takes it back, so that a check, a page and a bisection of the same
+ * history agree.
  */
 #ifndef FSDP_CTS_EDIVISIVE_H
 #define FSDP_CTS_EDIVISIVE_H
@@ -13,14 +13,15 @@
 #include <stdint.h>
 
 /*
- * A change so large that few runs are enough for it: without a test of
- * significance, which few runs never pass. The newest `after` runs are all on
- * one side of the `before` or more that the level has, their median at least
- * `least` away from the level's; and twice as far as any run of the level is.
+ * A change so large that few runs are enough for it, without a test of
+ * significance, which few runs never pass. All of the newest `after` runs are
+ * on one side of the level's `before` runs or more. Their median is at least
+ * `least` away from the level's, and twice as far as any run of the level is.
  */
 struct edivisive_large {
     uint32_t before, after;
-    uint32_t most; /* of a level with no more runs; 0: of any */
+    uint32_t most; /* only for a level of at most so many runs; 0: of any
+                    * number */
     double least;
 };
 
@@ -29,8 +30,9 @@ struct edivisive_options {
     uint32_t before;       /* at least so many on the left of a change */
     uint32_t after;        /* at least so many on the right of it */
     uint32_t permutations; /* of the significance test */
-    double significance;   /* a chance above it is no change */
-    double least;          /* a smaller change of the median is none: 0.02 */
+    double significance;   /* with a larger chance it is no change */
+    double least;          /* a smaller change of the median does not count:
+                            * 0.02 */
     uint64_t seed;         /* of the permutations */
     const struct edivisive_large *large; /* [n_large]; NULL: none */
     uint32_t n_large;
@@ -39,15 +41,15 @@ extern const struct edivisive_options edivisive_defaults;
 
 struct edivisive_change {
     uint32_t begin; /* the first run of the new level */
-    uint32_t found; /* the run at which this could be told */
-    double before;  /* medians of the levels, of what was there then */
+    uint32_t found; /* the run after which this could be told */
+    double before;  /* medians of the levels, of the runs there were then */
     double after;
-    double chance; /* of so large a statistic without a change; 0: `large` */
+    double chance; /* of a statistic so large without a change; 0: `large` */
     bool large;    /* called without a test */
 };
 
-/* How many runs there must be before any change can be called by the test: so
- * few can be dealt out in too few ways for the significance. */
+/* How many runs there must be before the test can call any change: fewer can be
+ * permuted in too few ways for the significance. */
 uint32_t edivisive_earliest(const struct edivisive_options *options);
 
 /*

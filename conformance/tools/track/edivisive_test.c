@@ -64,7 +64,8 @@ UNIT_TEST(a_clear_step)
     assert_int_equal(c[0].begin, 30);
     assert_int_equal(c[0].found, 31); /* two runs show 10 % */
     assert_true(c[0].after < c[0].before);
-    /* What was called stays called when more comes in, and not earlier. */
+    /* A change that was called stays called when more runs come in, and is not
+     * called earlier. */
     assert_int_equal(changes(x, 32, c), 1);
     assert_int_equal(c[0].begin, 30);
     assert_int_equal(changes(x, 31, c), 0);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * history.h - all runs that were added, in one SQLite file. A run is what was
- * added at once: of one commit, on one machine, at one time. What a run
- * measured lies in series: one for each machine, engine, case and unit, so
- * that a new machine begins new ones. Exact figures are stored once as long as
- * they do not change.
+ * added at once: of one commit, on one machine, at one time. Its measurements
+ * belong to series: one for each machine, engine, case and unit, so that a new
+ * machine begins new ones. Exact figures are stored only when they change.
  */
 #ifndef FSDP_CTS_HISTORY_H
 #define FSDP_CTS_HISTORY_H
@@ -26,13 +25,14 @@ enum history_mode {
 };
 
 /*
- * IO: it cannot be read or written, or is locked for too long. FORMAT: not a
- * database, of another program, or of another version. A write that was cut
- * off at any moment, by a signal, a crash or a full disk, has changed nothing.
+ * IO: the file cannot be read or written, or is locked for too long. FORMAT:
+ * not a database, of another program, or of another version. A write that was
+ * cut off at any moment, by a signal, a crash or a full disk, has changed
+ * nothing.
  */
 int history_open(const char *path, enum history_mode mode, struct history **out,
                  struct fsdp_error *error);
-void history_close(struct history *h); /* NULL, too */
+void history_close(struct history *h); /* NULL is allowed */
 
 /* ---- Runs ---- */
 
@@ -48,8 +48,9 @@ struct history_run {
 int history_runs(struct history *h, struct history_run **out, uint32_t *n,
                  struct fsdp_error *error);
 
-/* Adds a run. *id is its number. The same results of the same commit and
- * machine a second time change nothing: *again is set, *id is the first. */
+/* Adds a run. *id is its number. If the same results of the same commit and
+ * machine were added before, nothing changes: *again is set, and *id is the
+ * first run's. */
 int history_add(struct history *h, const struct results *r, int64_t *id,
                 bool *again, struct fsdp_error *error);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * history_read.c - reads runs, series and acceptances. What is in the file is
- * looked at as strictly as what comes from outside: it may have been changed
- * by others.
+ * history_read.c - reads runs, series and acceptances. The content of the file
+ * is checked as strictly as input from outside: another program may have
+ * changed it.
  */
 #include "tools/track/history_internal.h"
 #include "tools/track/strict.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What stands behind "name:" in the first line of a file that has it. */
+/* The text behind "name:" in the first line of a file that has it. */
 static void value_of(const char *path, const char *name, char *out, size_t room)
 {
     char line[512];
@@ -58,7 +58,7 @@ void machine_text(const struct machine *m, char out[MACHINE_TEXT_BYTES])
         m->memory_bytes / gib + (m->memory_bytes % gib >= gib / 2);
     int n = snprintf(out, MACHINE_TEXT_BYTES, "%s", m->cpu);
 
-    /* A machine that somebody named has a name alone. */
+    /* A machine that the user named has only a name. */
     if (m->cores > 0) {
         n += snprintf(out + n, MACHINE_TEXT_BYTES - (size_t)n,
                       ", %" PRIu64 " cores, %" PRIu64 " GiB", m->cores, memory);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine.h - which machine measured: what its hardware is, in words, and a
- * short hash of that. Times of different hardware are never compared.
+ * machine.h - the machine that measured: its hardware, in words, and a short
+ * hash of that. Times of different hardware are never compared.
  */
 #ifndef FSDP_CTS_MACHINE_H
 #define FSDP_CTS_MACHINE_H
@@ -20,10 +20,10 @@ struct machine {
     uint64_t cores, memory_bytes;
 };
 
-/* This one. What cannot be found out is "unknown" or 0. */
+/* Describes this machine. Unknown parts are "unknown" or 0. */
 void machine_here(struct machine *out);
-/* "Xeon, 8 cores, 16 GiB" with the memory to the nearest GiB: what a kernel
- * keeps for itself is no other hardware. */
+/* "Xeon, 8 cores, 16 GiB", the memory to the nearest GiB: a kernel that keeps
+ * more of it for itself does not make other hardware. */
 void machine_text(const struct machine *m, char out[MACHINE_TEXT_BYTES]);
 void machine_hash(const char *text, char out[MACHINE_HASH_BYTES]);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* median.h - the quantile of a few numbers, and numbers by lot. */
+/* median.h - the quantile of a few numbers, and pseudorandom numbers. */
 #ifndef FSDP_CTS_MEDIAN_H
 #define FSDP_CTS_MEDIAN_H
 
@@ -14,7 +14,7 @@ enum {
 double quantile_of(const double *x, uint32_t n, double q);
 double median_of(const double *x, uint32_t n);
 
-/* The next number by lot (splitmix64), the same on every machine. */
+/* The next pseudorandom number (splitmix64), the same on every machine. */
 uint64_t draw_of(uint64_t *state);
 
 #endif

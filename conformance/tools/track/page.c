@@ -263,8 +263,8 @@ static void runs(struct page *page)
 
 /* ---- Cases ---- */
 
-/* Speed comes first, by how much of it is lost; then what is counted, bytes or
- * pieces, by how many. */
+/* Changes of speed come first, by the share that is lost; then changes of
+ * counted figures, bytes or pieces, by how much they are. */
 static double weight_of(const struct track_change *c)
 {
     const double by =

@@ -11,9 +11,9 @@
 
 #include <stdio.h>
 
-/* run: what changed in it; 0: in the newest. commit_url: what the address of a
- * commit's page begins with, the commit is behind it; NULL: commits are no
- * links. IO: a write failed. FORMAT, NOMEM, as track_judge. */
+/* run: the page says what changed in it; 0: in the newest. commit_url: what the
+ * address of a commit's page begins with, the commit is behind it; NULL:
+ * commits are no links. IO: a write failed. FORMAT, NOMEM, as track_judge. */
 int page_write(struct history *h, int64_t run, const char *commit_url,
                FILE *out, struct fsdp_error *error);
 

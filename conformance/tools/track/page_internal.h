@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page_internal.h - shared by page*.c, and by nobody else. */
+/* page_internal.h - shared by page*.c alone. */
 #ifndef FSDP_CTS_PAGE_INTERNAL_H
 #define FSDP_CTS_PAGE_INTERNAL_H
 
@@ -11,11 +11,11 @@ struct page {
     struct history *h;
     struct fsdp_error *error;
     struct track_verdict v;
-    uint32_t n_plots; /* so far: ids */
+    uint32_t n_plots; /* so far, for their ids */
     const char *commit_url;
 };
 
-/* All of one case of an engine on a machine: series first .. first + n - 1. */
+/* All series of one case of an engine on a machine: first .. first + n - 1. */
 struct page_case {
     uint32_t first, n;
     uint32_t worse, better; /* changes */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pairs.h - two builds, measured in turns in one sitting: A B A B. What both
- * measured of the same thing is compared pair by pair, so that whatever a
- * machine does slowly falls out.
+ * pairs.h - two builds, measured in turns in one sitting: A B A B. Results of
+ * both for the same thing are compared pair by pair, so that slow changes of
+ * the machine cancel out.
  */
 #ifndef FSDP_CTS_PAIRS_H
 #define FSDP_CTS_PAIRS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * results.h - what one file of results says, whatever its format: exact
- * figures of cases and timed ones, of which engine, commit and machine.
+ * results.h - the content of one file of results, whatever its format: exact
+ * figures of cases, and timed results; of which engine, commit and machine.
  */
 #ifndef FSDP_CTS_RESULTS_H
 #define FSDP_CTS_RESULTS_H
@@ -30,7 +30,7 @@ struct exact_result {
 struct timed_result {
     char engine[RESULTS_ENGINE_BYTES], name[RESULTS_NAME_BYTES];
     char unit[RESULTS_UNIT_BYTES];
-    bool higher; /* is better */
+    bool higher; /* higher is better */
     double median, p10, p90;
     uint32_t n_samples;
     double *sample;
@@ -65,14 +65,14 @@ int results_read_bench(const char *path, json_t *root, struct results *r,
 int results_read_custom(const char *path, json_t *root, char better,
                         struct results *r, struct fsdp_error *error);
 
-/* Appends; what it gets is then the results' own, also if it fails. FORMAT:
- * already there. */
+/* Appends a result, which then belongs to *r, also if this fails. FORMAT: it is
+ * there already. */
 int results_add_exact(struct results *r, const struct exact_result *x,
                       struct fsdp_error *error);
 int results_add_timed(struct results *r, const struct timed_result *x,
                       struct fsdp_error *error);
-/* FORMAT: no commit's name (4 to 64 hexadecimal digits), or another than that
- * of a file before. */
+/* FORMAT: not the name of a commit (4 to 64 hexadecimal digits), or another one
+ * than an earlier file's. */
 int results_set_commit(struct results *r, const char *commit, const char *file,
                        struct fsdp_error *error);
 /* RFC 3339, "2026-11-21T10:00:00Z", with a fraction or an offset if it has

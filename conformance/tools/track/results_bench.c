@@ -174,7 +174,7 @@ int results_read_bench(const char *path, json_t *root, struct results *r,
 
 /* ---- github-action-benchmark ---- */
 
-/* What this program's own exports say besides. */
+/* Fields that only this program's own exports have. */
 struct extra {
     char engine[RESULTS_ENGINE_BYTES], name[RESULTS_NAME_BYTES];
     char figure[FIGURE_NAME_BYTES];

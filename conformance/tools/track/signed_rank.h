@@ -14,9 +14,10 @@ enum {
 
 struct signed_rank {
     uint32_t n;        /* pairs that differ */
-    uint32_t positive; /* of those: the difference is positive */
-    double larger;     /* chance of so many positive ranks if nothing differs */
-    double smaller;    /* and of so few */
+    uint32_t positive; /* how many of these have a positive difference */
+    double larger;     /* chance of so large a sum of positive ranks if nothing
+                        * differs */
+    double smaller;    /* and of so small a one */
 };
 
 /* Of the differences d[0..n-1]. INVALID: more than SIGNED_RANK_MOST, or a

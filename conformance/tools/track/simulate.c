@@ -74,7 +74,7 @@ static int with_step(const struct simulation *s,
     uint32_t n = 0;
 
     simulate_history(s, index, at, x);
-    /* What comes later than `within` runs after the step is not looked at. */
+    /* Runs that come later than `within` runs after the step are ignored. */
     FSDP_TRY(edivisive_changes(x, at + s->within, o, &change, &n));
     if (n > 0 && change[0].found < at) {
         out->false_before++;

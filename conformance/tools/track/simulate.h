@@ -16,8 +16,8 @@ struct simulation {
     double drift;     /* of a run: the same for all of its samples */
     double step;      /* of the value, at one run; downwards */
     uint32_t within;  /* a step is found if it is called so many runs later */
-    /* How much of a run's drift the next one has: 0: none; 1: all of it, and
-     * its own is added, a random walk. */
+    /* Which part of a run's drift the next run has: 0: none; 1: all of it, to
+     * which its own is added, a random walk. */
     double persistence;
     uint64_t seed;
 };
@@ -36,7 +36,7 @@ struct simulation_result {
 int simulate(const struct simulation *s, const struct edivisive_options *o,
              struct simulation_result *out);
 
-/* When a step at one run of many histories is called. */
+/* After how many runs a step at one run is called, in many histories. */
 struct simulation_call {
     uint32_t found;  /* histories: called at any run from there on */
     uint32_t before; /* called before it */

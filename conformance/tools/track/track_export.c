@@ -36,7 +36,8 @@ static int no_memory(struct exporter *x)
     return record_fail(x->error, FSDP_ERR_NOMEM, "track", "out of memory");
 }
 
-/* What no JSON number can hold is rounded; other programs would do it. */
+/* An integer that no JSON number can hold is rounded, as other programs would
+ * do anyway. */
 static json_t *number(uint64_t value)
 {
     return value <= UINT64_C(1) << 53 ? json_integer((json_int_t)value)

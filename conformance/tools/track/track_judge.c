@@ -3,8 +3,8 @@
  * track_judge.c - judges a run against the history before it.
  *
  * An exact figure has a level: its value in the first run, or in the last run
- * that somebody accepted. More than that is a regression for as long as it
- * lasts; less is an improvement, and becomes the level when it is accepted.
+ * that was accepted. More than that is a regression for as long as it lasts;
+ * less is an improvement, and becomes the level when it is accepted.
  */
 #include "tools/track/track_judge.h"
 #include "tools/track/median.h"
@@ -264,7 +264,8 @@ static int judge_changes(struct judging *j, uint32_t series,
         uint32_t to = end_of(all, from, i);
         double before = median_of(median + from, to - from);
         bool down = e->after < e->before;
-        /* What was undone since, wholly or nearly, is no change any more. */
+        /* A change that was undone since, wholly or nearly, does not count any
+         * more. */
         double least = j->options->least * fabs(before);
         bool stands = down ? now < before - least : now > before + least;
         struct track_change c = {.worse = down == s->higher,
@@ -284,7 +285,7 @@ static int judge_changes(struct judging *j, uint32_t series,
     return FSDP_OK;
 }
 
-/* Of a level with so many runs, whether the test can call anything yet. */
+/* Notes whether a level of so many runs is too young for the test. */
 static void note_age(const struct judging *j, uint32_t runs)
 {
     struct track_verdict *v = j->v;

@@ -10,7 +10,7 @@
 #include "tools/track/edivisive.h"
 #include "tools/track/history.h"
 
-/* One figure that is not at its level. */
+/* A figure that differs from its level. */
 struct track_change {
     bool worse, exact;
     uint32_t series;                /* index */
@@ -23,7 +23,7 @@ struct track_change {
                           after it */
 };
 
-/* Figures that a case of the engine before this run had, and no more. */
+/* A series that a case of the engine had before this run, and has no more. */
 struct track_gone {
     uint32_t series;
     int64_t last; /* run */

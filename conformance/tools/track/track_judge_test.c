@@ -44,7 +44,7 @@ static void one_more_gather(void **state)
     assert_int_equal(c->steps, 4);
     assert_int_equal(c->good, 2);
     assert_int_equal(c->bad, 3);
-    /* It does not go away by being there for long. */
+    /* A regression does not go away by lasting. */
     add(b, 4, 84, 1000, 0);
     look(b, 1, 1);
     assert_int_equal(b->v.change[0].bad, 3);
@@ -73,7 +73,7 @@ static void less_is_better(void **state)
     add(b, 2, 80, 900, 0);
     look(b, 1, 0);
     add(b, 3, 80, 1000, 0);
-    look(b, 0, 0); /* nobody accepted it */
+    look(b, 0, 0); /* it was not accepted */
     add(b, 4, 80, 900, 0);
     assert_int_equal(track_accept_all(b, 4, "peak.*"), FSDP_OK);
     look(b, 0, 0);
@@ -239,7 +239,7 @@ static void another_direction(void **state)
     results_release(&r);
     memset(&b->error, 0, sizeof(b->error));
     look(b, 0, 0);
-    assert_int_equal(b->v.n_runs, 1); /* nothing of it is there */
+    assert_int_equal(b->v.n_runs, 1); /* nothing of the run was stored */
 }
 
 static void an_empty_history(void **state)
@@ -306,7 +306,7 @@ static void what_is_no_history(void **state)
     refuse(b, HISTORY_WRITE, FSDP_ERR_IO, "No such file");
 }
 
-/* What others wrote into the file is looked at as what comes from outside. */
+/* A file that another program has changed is checked as input from outside. */
 static void a_damaged_history(void **state)
 {
     struct track_bench *b = *state;

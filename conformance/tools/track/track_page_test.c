@@ -125,7 +125,7 @@ static void hostile_names(void **state)
     free(page);
 }
 
-/* What this program exports it reads again, to the letter. */
+/* This program reads its own exports again, to the letter. */
 static void exports_and_back(void **state)
 {
     struct track_bench *b = *state;
@@ -196,7 +196,7 @@ static void bencher(void **state)
     free(text);
 }
 
-/* An empty list would be an error to those who read it. */
+/* An empty list would be an error to programs that read it. */
 static void nothing_to_export(void **state)
 {
     struct track_bench *b = *state;

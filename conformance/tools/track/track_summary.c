@@ -90,7 +90,7 @@ int track_summary_json(const struct track_verdict *v, FILE *out)
 
 /* ---- Markdown ---- */
 
-/* What a table would take for its own is left out of names. */
+/* Characters that a table would take as its own are left out of names. */
 static void put_cell(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -108,7 +108,7 @@ static void put_run(FILE *out, const struct track_verdict *v, int64_t id)
     }
 }
 
-/* Of several the first, which stands for all of one cause. */
+/* Of several changes with one cause the first stands for all. */
 static void put_row(FILE *out, const struct track_verdict *v, uint32_t first,
                     uint32_t end)
 {

@@ -24,7 +24,8 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
-/* A block runs on one thread of the CPU, and no two at once on the same. */
+/* A block runs on one thread of the CPU, and no two run at once on the same
+ * thread. */
 #define __shared__ static __thread
 
 /* Vectors lie at multiples of their size: to read or write one elsewhere is an
@@ -109,13 +110,14 @@ static inline unsigned int __ballot_sync(unsigned int mask, int predicate)
     return emulated_ballot(predicate != 0);
 }
 
-/* The real one is within two units in the last place: so is its neighbour. */
+/* The real function is within two units in the last place; so is this neighbour
+ * of the quotient. */
 static inline float __fdividef(float a, float b)
 {
     return nextafterf(a / b, 0.0f);
 }
 
-/* As PTX has them: a NaN gives way, +0 is above -0. */
+/* As in PTX: a NaN gives way to a number, and +0 is above -0. */
 static inline float emulated_maximum(float a, float b)
 {
     if (a != a || a == b) {
@@ -140,7 +142,8 @@ static inline int __ffs(int x)
     return __builtin_ffs(x);
 }
 
-/* A launch whose arguments wait, copied, for the stream to come that far. */
+/* A launch; its arguments are copied, and wait until the stream has come that
+ * far. */
 template <class... P> struct emulated_call {
     void (*kernel)(P...);
     std::tuple<P...> arguments;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_runtime_api.h - TEST ONLY: what impl/cuda uses of the CUDA runtime, on
- * the CPU. It bears the name of the real header so that the sources of
- * impl/cuda compile against it unchanged; nothing of it is in any product.
+ * cuda_runtime_api.h - TEST ONLY: the part of the CUDA runtime that impl/cuda
+ * uses, on the CPU. It bears the name of the real header so that the sources of
+ * impl/cuda compile against it unchanged; no product contains any of it.
  *
  * Written against the documentation of the real functions; the numbers of the
  * errors are the real ones.

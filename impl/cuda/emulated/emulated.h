@@ -49,26 +49,27 @@ void emulated_bus_id(char *id, size_t bytes, int device);
 void emulated_break(cudaError_t error);
 /* That error, or that the process was forked from one that used a GPU. */
 cudaError_t emulated_broken(void);
-/* What a call returns: noted, unless one sticks. */
+/* Notes an error and returns it; or the one that sticks, if one does. */
 cudaError_t emulated_say(cudaError_t error);
-/* What the documentation calls undefined: says so and breaks. */
+/* Called for what the documentation calls undefined: says so and breaks. */
 void emulated_undefined(const char *what);
-/* Called by what uses a GPU: from here on the process cannot be forked. */
+/* Called by every function that uses a GPU: from here on the process cannot be
+ * forked. */
 void emulated_begin(void);
 
-/* Memory of the device is there while the device works, who opens it then. It
- * is closed a little later, when the host has waited for anything at the
- * latest: the host that reads it dies of SIGSEGV, as with a GPU. */
+/* Memory of the device can be touched while the device works, which opens it
+ * for that. It is closed a little later, at the latest when the host has waited
+ * for anything: a host that reads it dies of SIGSEGV, as with a GPU. */
 void emulated_memory_make(void);
 void emulated_memory_open(void);
 void emulated_memory_close(void);
 /* The host has waited for the device, and goes on. */
 void emulated_memory_waited(void);
-/* Bytes of it that are allocated, and that there are. */
+/* How many bytes of it are allocated, and how many there are. */
 size_t emulated_memory_taken(void);
 size_t emulated_memory_room(void);
 
-/* Where a range lies. */
+/* What a range lies in. */
 enum emulated_place {
     EMULATED_PAGEABLE,
     EMULATED_PINNED,
@@ -88,10 +89,11 @@ bool emulated_memory_find(const void *p, struct emulated_block *out);
 bool emulated_ipc_opened(size_t at);
 bool emulated_ipc_holds(const void *p, size_t bytes);
 
-/* Does device work with its memory open. False: it touched what is none of
- * its own, and the error sticks. */
+/* Does device work with the device's memory open. False: the work touched
+ * memory that is not the device's, and the error sticks. */
 bool emulated_guarded(void (*work)(void *), void *argument);
-/* Gives up what runs in there, with that error. Does not return. */
+/* Gives up the device work that runs in there, with that error. Does not
+ * return. */
 void emulated_trap(cudaError_t error);
 
 /* Work that may have to wait for other ranks: called again until it says
@@ -102,23 +104,23 @@ struct emulated_work {
     void *argument;
 };
 cudaError_t emulated_push(cudaStream_t stream, struct emulated_work work);
-/* As a call that returns when the stream has come that far, and does not look
- * around. */
+/* Waits like a call that returns only when the stream has come that far, and
+ * does not look around. */
 void emulated_wait(cudaStream_t stream);
 
 /* A call into the runtime: the device may go on meanwhile. */
 void emulated_turn(void);
-/* What sched_yield is in the sources of ../cuda. */
+/* Takes the place of sched_yield in the sources of ../cuda. */
 int emulated_yield(void);
 /* Does what all streams of this thread still have to do, as a GPU would by
  * itself; true if nothing is left, false if the rest waits for other ranks. */
 bool emulated_flush(void);
-/* Whether they have something to do. */
+/* Whether these streams have something to do. */
 bool emulated_pending(void);
 
 /* How much work of this thread's streams has begun that will never end. */
 _Atomic unsigned int *emulated_hanging(void);
-/* What waits for all work of the device, as freeing memory does. */
+/* Waits for all work of the device, as freeing memory does. */
 void emulated_wait_for_device(void);
 
 /* How often memory of the host that is not pinned was copied. */

@@ -29,8 +29,9 @@ struct context {
     void *stack;
 };
 
-/* Saves what a callee has to, and takes the other stack. It leaves by a jump: a
- * return to somewhere else than the last call is always predicted wrongly. */
+/* Saves the registers that a function has to save, and changes to the other
+ * stack. It leaves by a jump: a return to another place than the last call is
+ * always predicted wrongly. */
 void emulated_switch(struct context *from, struct context *to);
 __asm__(".text\n"
         ".globl emulated_switch\n"
@@ -83,7 +84,7 @@ struct fiber {
     unsigned int gave; /* how often, in this block */
 };
 
-/* Of one thread of the CPU. */
+/* The state of one thread of the CPU. */
 struct machine {
     char *stacks; /* of all fibers, one behind the other */
     struct context main;
@@ -171,8 +172,8 @@ static char *stack_of(const struct machine *m, unsigned int t)
     return m->stacks + (size_t)t * PITCH;
 }
 
-/* Of each stack the page that its fiber begins in, no more: a huge page would
- * be 32 stacks in full. */
+/* Takes of each stack only the page that its fiber begins in: a huge page would
+ * be all of 32 stacks. */
 static bool take_stacks(struct machine *m)
 {
     const size_t bytes = (size_t)MOST_THREADS * PITCH;

@@ -19,11 +19,11 @@
 extern "C" {
 #endif
 
-/* What the kernel that runs sees. */
+/* The variables that the running kernel sees. */
 extern __thread struct uint3 threadIdx, blockIdx, blockDim, gridDim;
 
-/* Takes what the threads of any block need on the calling thread of the CPU,
- * their stacks, until that thread ends. */
+/* Takes the memory that the threads of any block need on the calling thread of
+ * the CPU, their stacks, until that thread ends. */
 bool emulated_block_make(void);
 
 /* Runs all blocks of a grid. False: some threads wait at a barrier that the
@@ -34,7 +34,7 @@ bool emulated_grid(struct dim3 grid, struct dim3 block, void (*run)(void *),
 /* Called by kernels. `warp`: the barrier of the warp, not of the block. */
 void emulated_barrier(int warp);
 unsigned int emulated_lane(void);
-/* What another lane of the warp gives; all 32 call it. */
+/* The value that another lane of the warp gives; all 32 call it. */
 uint32_t emulated_from_lane(uint32_t mine, unsigned int lane);
 /* A bit of each lane of the warp; all 32 call it. */
 uint32_t emulated_ballot(bool mine);

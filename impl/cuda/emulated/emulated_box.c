@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emulated_box.c - TEST ONLY: the emulation of NCCL, where it sums, as a black
- * box of conformance/tools/order/order.py, whose lines it reads. All ranks are
- * this thread: each does its part when it is asked. It sums in a reduce-scatter
- * of floats alone.
+ * box of conformance/tools/order/order.py, whose lines it reads. This thread
+ * plays all ranks: each does its part when its turn comes. It sums only in a
+ * reduce-scatter of floats.
  */
 #include "cuda/emulated/emulated.h"
 #include "cuda/emulated/nccl.h"
@@ -17,7 +17,7 @@ enum {
     LINE = 4096,
 };
 
-/* A line of it. */
+/* A line that order.py writes. */
 struct box {
     uint32_t ranks, elements;
     char in[1024], out[1024];

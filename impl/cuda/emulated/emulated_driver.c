@@ -100,7 +100,7 @@ int cublasSetMathMode(void *handle, int mode)
     return mode == PEDANTIC_MATH ? 0 : BAD;
 }
 
-/* Columns first; in double, so that its bits are nobody's. */
+/* Columns first; in double, so that no other product has its bits. */
 int cublasSgemm_v2(void *handle, int trans_a, int trans_b, int m, int n, int k,
                    const float *alpha, const float *a, int lda, const float *b,
                    int ldb, const float *beta, float *c, int ldc)

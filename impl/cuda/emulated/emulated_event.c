@@ -76,7 +76,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
     return emulated_say(cudaSuccess);
 }
 
-/* It is kept: queues may still have it. */
+/* The event is kept: queues may still refer to it. */
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     if (!event || !event->alive) {
@@ -113,8 +113,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     } else {
         event->recorded = number;
     }
-    /* Where work is late another process cannot make this one work: what it
-     * waits for is done by the time that it can know of it. */
+    /* Where work is late another process cannot make this one work. So all work
+     * before the event is done by the time that the other can know of it. */
     while (status == cudaSuccess && event->shared && emulated_queue_late() &&
            !emulated_queue_until(stream, event, number)) {
         status = emulated_broken();
@@ -175,7 +175,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     return emulated_say(cudaSuccess);
 }
 
-/* Of events that a GPU has both come to, and that take times. */
+/* For two events that a GPU has come to, and that take times. */
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 {
     cudaError_t status = check_event(start);

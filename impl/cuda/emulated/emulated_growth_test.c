@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulated_growth_test.c - what the emulation itself takes of a process, it
- * takes with the first stream, as memory that a driver reserves: a process
- * grows in a run by what the engine does, not by the first kernel of many
- * threads. And what streams hold is bounded, as it is of a real one.
+ * emulated_growth_test.c - the emulation takes the memory that it needs itself
+ * with the first stream, as memory that a driver reserves: a process grows in a
+ * run by what the engine does, not by the first kernel of many threads. And
+ * streams hold only so much, as real ones do.
  */
 #include "cuda/emulated/emulated_block.h"
 #include "cuda/emulated/emulated_queue.h"
@@ -100,9 +100,9 @@ static void *choose(void *little)
     return NULL;
 }
 
-/* A thread that only chooses the GPU, to abort a communicator, say: it runs
- * beside the rank's, and who looks at the process may be before or behind it.
- */
+/* A thread that only chooses the GPU, to abort a communicator, say, takes none
+ * of that memory: it runs beside the rank's thread, and the process may be
+ * measured before it begins or after. */
 UNIT_TEST(test_thread_without_stream)
 {
     bool little = false;
@@ -151,8 +151,8 @@ static void count(void *self)
 
 static const char counting;
 
-/* What is launched while nobody waits is so much and no more: the launch that
- * finds no place waits for the first. */
+/* As long as no thread waits, a stream holds so many launches and no more: a
+ * launch that finds no place waits for the first one. */
 UNIT_TEST(test_places)
 {
     struct cudaFuncAttributes attributes;

@@ -43,7 +43,8 @@ static void handler(int signal, siginfo_t *info, void *context)
                           ? cudaErrorMisalignedAddress
                           : cudaErrorIllegalAddress);
     }
-    /* It is somebody else's: it happens again, to him. */
+    /* The signal is for another handler: it is restored, and the signal comes
+     * again. */
     for (int i = 0; i < N_SIGNALS; i++) {
         if (signals[i] == signal) {
             (void)sigaction(signal, &before[i], NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulated_ipc.c - TEST ONLY: memory and events that other processes open.
- * What they need to know of a process lies in a memory file of it, which the
- * others find in /proc.
+ * emulated_ipc.c - TEST ONLY: memory and events that other processes open. The
+ * data that they need of a process lie in a memory file of that process, which
+ * they find in /proc.
  */
 #include "emulated_queue.h"
 
@@ -21,11 +21,11 @@ enum {
     MOST_OPEN = 256,
 };
 
-/* Of a process. */
+/* The shared data of a process. */
 struct board {
     struct emulated_shared event[MOST_EVENTS];
     struct {
-        _Atomic int pid; /* of who has opened it; 0: nobody */
+        _Atomic int pid; /* the process that has opened it; 0: none */
         _Atomic size_t at;
     } opener[MOST_OPEN];
 };
@@ -159,7 +159,7 @@ struct memory_card {
 _Static_assert(sizeof(struct memory_card) <= sizeof(cudaIpcMemHandle_t),
                "a handle has room for it");
 
-/* What this process has opened, for the way back. */
+/* The memory that this process has opened, so that it can close it. */
 static struct {
     char *p, *map;
     size_t mapped;
@@ -255,8 +255,8 @@ static cudaError_t open_memory(int i, const struct memory_card *card)
     return cudaSuccess;
 }
 
-/* One's own cannot be opened. What was opened is counted; of a block that two
- * small allocations share, the second cannot be. */
+/* A process cannot open its own memory. Opened blocks are counted; of a block
+ * that two small allocations share, the second cannot be opened. */
 cudaError_t cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t handle,
                                  unsigned int flags)
 {
@@ -295,7 +295,8 @@ cudaError_t cudaIpcOpenMemHandle(void **p, cudaIpcMemHandle_t handle,
     return emulated_say(status);
 }
 
-/* Nobody promises that this waits for work that reads or writes it. */
+/* It is not promised that this waits for work that reads or writes the
+ * memory. */
 cudaError_t cudaIpcCloseMemHandle(void *p)
 {
     cudaError_t status = cudaErrorInvalidValue;

@@ -17,7 +17,7 @@ enum {
     BLOCK = 2 << 20
 };
 
-/* What the owner tells the other. */
+/* What the owner tells the other process. */
 struct handles {
     cudaIpcMemHandle_t small[2], whole[2];
     cudaIpcEventHandle_t event;

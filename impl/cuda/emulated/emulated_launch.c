@@ -215,8 +215,8 @@ static bool kind_fits(enum cudaMemcpyKind kind, enum emulated_place to,
     }
 }
 
-/* Of memory that is not pinned the caller may have to wait until the stream
- * has come that far: here it does. */
+/* For memory that is not pinned the caller may have to wait until the stream
+ * has come that far: here it always does. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
                             enum cudaMemcpyKind kind, cudaStream_t stream)
 {

@@ -93,7 +93,7 @@ static bool map(int fd, size_t at, size_t bytes)
                 (off_t)at) != MAP_FAILED;
 }
 
-/* Shared, so that another process can open a part of it. */
+/* The memory is shared, so that another process can open a part of it. */
 void emulated_memory_make(void)
 {
     pthread_mutex_lock(&lock);
@@ -225,7 +225,7 @@ static size_t number_of(const void *p)
     return i;
 }
 
-/* As on a GPU: it waits for all that the device was given. */
+/* As on a GPU, this waits for all work that the device was given. */
 cudaError_t cudaFree(void *p)
 {
     cudaError_t status = cudaErrorInvalidValue;
@@ -299,7 +299,7 @@ static int pin(char *p, size_t bytes)
     return i;
 }
 
-/* It is resident from the first moment. */
+/* Pinned memory is resident from the beginning. */
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned int flags)
 {
     const unsigned int known =

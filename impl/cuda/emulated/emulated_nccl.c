@@ -86,8 +86,8 @@ static void step(struct move *m)
     atomic_store_explicit(&mail->full, m->sends, memory_order_release);
 }
 
-/* What is short goes through one channel; each of several has its own share of
- * what is long, and a ring of its own. */
+/* How many channels a message takes: short ones take one. Each of several
+ * channels has its own share of the message, and a ring of its own. */
 static size_t channels(const struct group *g)
 {
     size_t n = g->n * sizeof(float) * (size_t)g->comm->n / CHANNEL_BYTES;
@@ -293,8 +293,9 @@ ncclResult_t ncclRecv(void *out, size_t n, ncclDataType_t type, int peer,
 
 /* ---- Collectives ------------------------------------------------------- */
 
-/* What is sent is read while others' parts come in: where the two are one
- * memory each rank has its own place, or what comes out is anything. */
+/* The part that is sent is read while the others' parts come in: if both are in
+ * one buffer, each rank's part must be in its own place, or the result is
+ * undefined. */
 static bool in_place_or_apart(const char *part, const char *all, size_t bytes,
                               const struct ncclComm *comm)
 {
@@ -309,8 +310,8 @@ static bool in_place_or_apart(const char *part, const char *all, size_t bytes,
     return false;
 }
 
-/* What is sent to, and received from, each other rank: `send` and `get`, a
- * part of `bytes` for each rank where the stride is not 0. */
+/* Sends a part to each other rank, and receives one from it: `send` and `get`
+ * have a part of `bytes` for each rank where the stride is not 0. */
 static struct group *exchange(struct ncclComm *comm, const char *send,
                               size_t send_stride, char *get, size_t get_stride,
                               size_t bytes, cudaStream_t stream)

@@ -23,11 +23,11 @@ void emulated_comm_release(struct ncclComm *comm)
     }
 }
 
-/* Until NCCL 2.26 a group that does not block leaves its thread behind, and in
- * the caller's own memory what it was made of. The next call for the same
- * communicator takes both away, and asking for its state is none; a group of
- * another one that comes before takes them for its own, and crashes. Of each
- * rank that this thread plays. */
+/* Until NCCL 2.26 a group that does not block leaves its thread behind, and the
+ * arguments of that thread in memory of the caller. The next call for the same
+ * communicator removes both, but a query of its state does not. If a group of
+ * another communicator comes before, it takes them for its own, and crashes.
+ * One entry for each rank that this thread plays. */
 static _Thread_local struct ncclComm *behind[MOST_RANKS];
 
 static struct ncclComm **left_behind(void)
@@ -104,7 +104,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
                : ncclSystemError;
 }
 
-/* What NCCL tells ranks of one GPU by. */
+/* By this number NCCL recognises ranks of one GPU. */
 static uint64_t my_place(void)
 {
     const char *host = getenv("NCCL_HOSTID");
@@ -205,8 +205,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
     return ncclSuccess;
 }
 
-/* What ends a communicator goes back to the GPU of the thread that asked for
- * it, and that makes a context there. */
+/* The thread that ends a communicator goes back to the GPU of the thread that
+ * asked for it, and thereby makes a context there. */
 static ncclResult_t destroy(ncclComm_t comm)
 {
     if (emulated_device() != comm->device) {
@@ -224,7 +224,7 @@ static ncclResult_t destroy(ncclComm_t comm)
     return ncclSuccess;
 }
 
-/* It ends the library's own work, and waits for what lies before that. */
+/* Ends the library's own work, and waits for the work before that. */
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
     if (!comm || !comm->alive) {

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Both ranks are this thread: each does its part when it is asked. */
+/* This thread plays both ranks: each does its part when its turn comes. */
 struct pair {
     ncclComm_t comm[2];
     cudaStream_t stream[2];
@@ -149,7 +149,8 @@ UNIT_TEST(test_one_gpu)
     give(&p);
 }
 
-/* What a GPU cannot read: it is seen when the work is done, and sticks. */
+/* Memory that a GPU cannot read: this is seen when the work is done, and
+ * sticks. */
 UNIT_TEST(test_host_memory)
 {
     static float host[2];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulated_operands.h - TEST ONLY: what cuda_ops_run is in cuda_device.c.
+ * emulated_operands.h - TEST ONLY: takes the place of cuda_ops_run in
+ * cuda_device.c.
  */
 #ifndef FSDP_CTS_EMULATED_OPERANDS_H
 #define FSDP_CTS_EMULATED_OPERANDS_H

@@ -135,7 +135,7 @@ static bool finds(const char *order, enum planted planted)
     return WEXITSTATUS(status) == 1;
 }
 
-/* Of how many seeds. */
+/* How many seeds find the planted fault. */
 static int seeds_that_find(enum planted planted)
 {
     int n = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emulated_pace_test.c - no stream of the CUDA device is given so much that a
- * launch waits inside of the runtime: behind a kernel that never ends that
- * would be for ever. What chunks of collectives launch is seen by
+ * launch waits within the runtime: behind a kernel that never ends it would
+ * wait for ever. The launches of chunks of collectives are tested by
  * conformance.cuda-emulated.large.
  */
 #include "cuda/cuda_state.h"
@@ -32,7 +32,7 @@ static int run_fill(struct fsdp_stream *s, void *x, float value)
     return cuda_env.device->run(cuda_env.device->self, s, &op);
 }
 
-/* Nobody waits for anything, but the device. */
+/* Nothing waits but the device itself. */
 UNIT_TEST(test_many_launches)
 {
     const struct fsdp_device *d = cuda_env.device;

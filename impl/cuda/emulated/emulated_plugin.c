@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulated_plugin.c - TEST ONLY: the engine of impl/engine on the emulated
- * GPU. A GPU works while the host waits for other ranks, the emulation only
- * when it is asked. So `exchange` first lets the device do what it was given,
- * or, where orders are drawn, a thread exchanges while this one goes on with
- * some of it: what the device has not done by then, the host is ahead of.
+ * emulated_plugin.c - TEST ONLY: the engine of impl/engine on the emulated GPU.
+ * A GPU works while the host waits for other ranks, the emulation only when it
+ * is called. So `exchange` first lets the device do the work it was given or,
+ * where orders are drawn, a thread exchanges while this one goes on with some
+ * of that work: the host is then ahead of the work that is left.
  */
 #include "emulated_queue.h"
 

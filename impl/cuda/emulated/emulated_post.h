@@ -27,24 +27,27 @@ struct post {
     struct mail mail[MOST_RANKS][MOST_RANKS]; /* from, to */
 };
 
-/* It is kept when it is destroyed, and known as such. */
+/* A communicator is kept when it is destroyed, so that its later use is
+ * seen. */
 struct ncclComm {
     struct post *post;
     int n, me, fd; /* -1: the memory is another rank's */
     int device;
-    ncclResult_t error; /* IN_PROGRESS: while the library does something */
-    unsigned int looks; /* until it has */
-    unsigned int fails; /* looks until it has failed; 0: never */
+    ncclResult_t error; /* IN_PROGRESS: while the library is busy */
+    unsigned int looks; /* how many until it is done */
+    unsigned int fails; /* how many until it fails; 0: never */
     bool alive, aborted, finalized;
-    _Atomic unsigned int users;     /* the owner, and work that is not done */
-    unsigned int hanging;           /* work that will never be, */
-    _Atomic unsigned int *of_owner; /* and of the thread that made it, all */
+    _Atomic unsigned int users;     /* the owner, and all work that is not
+                                     * done */
+    unsigned int hanging;           /* work that will never be done, */
+    _Atomic unsigned int *of_owner; /* and all such work of the thread that made
+                                     * it */
 };
 
 /* One user less. */
 void emulated_comm_release(struct ncclComm *comm);
-/* Whether it can be given work: INVALID_ARGUMENT while something is in
- * progress. */
+/* Whether the communicator can be given work: INVALID_ARGUMENT while something
+ * is in progress. */
 ncclResult_t emulated_comm_ready(struct ncclComm *comm);
 /* Something has begun; a communicator that does not block says so. */
 ncclResult_t emulated_comm_begin(struct ncclComm *comm);

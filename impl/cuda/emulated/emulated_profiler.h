@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulated_profiler.h - TEST ONLY: what a profiler would have seen of this
- * thread's ranges, while it looked.
+ * emulated_profiler.h - TEST ONLY: the ranges of this thread as a profiler
+ * would have seen them, while it looked.
  */
 #ifndef FSDP_CTS_EMULATED_PROFILER_H
 #define FSDP_CTS_EMULATED_PROFILER_H

@@ -10,13 +10,14 @@
 
 #include <stdatomic.h>
 
-/* Of an event that processes share, in the memory of the one that made it. */
+/* The part of an event that processes share, in memory of the one that made
+ * it. */
 struct emulated_shared {
     _Atomic uint64_t recorded, done;
     _Atomic uint32_t alive;
 };
 
-/* What was destroyed is kept, and known as such. */
+/* An event is kept when it is destroyed, so that its later use is seen. */
 struct emulated_event {
     bool alive, timed, opened; /* opened: another process has made it */
     int device;
@@ -33,14 +34,14 @@ struct emulated_item {
     cudaEvent_t event;
     uint64_t number;
     bool waits;
-    cudaStream_t recorder; /* of a wait: who was to record it; NULL: nobody
-                            * of this process */
+    cudaStream_t recorder; /* of a wait: the stream that was to record it; NULL:
+                            * none of this process */
 };
 
 struct emulated_stream {
     bool alive;
     int device;
-    unsigned int n;      /* of what it was given and has not done */
+    unsigned int n;      /* items that were given and are not done */
     unsigned int weight; /* how often it is drawn */
     struct emulated_item *first, **last;
     struct emulated_stream *next; /* of this thread */
@@ -60,9 +61,9 @@ cudaError_t emulated_queue_push(cudaStream_t stream, struct emulated_item item);
 /* Does what lies before the event's number; false if that waits for others. */
 bool emulated_queue_until(cudaStream_t stream, cudaEvent_t event,
                           uint64_t number);
-/* Something of some stream, if anything can be done. */
+/* Does an operation of some stream, if any can be done. */
 void emulated_queue_try(void);
-/* Work is only done by who waits for it. */
+/* Whether work is only done once a caller waits for it. */
 bool emulated_queue_late(void);
 
 /* emulated_ipc.c: a place in this process's shared memory; NULL: no room. */

@@ -3,13 +3,13 @@
  * emulated_stream.c - TEST ONLY: streams as queues, and the order in which
  * their work is done.
  *
- * Late: nothing is done when it is enqueued. Who asks for an event makes its
- * stream do what lies before it, and what other streams that one waits for, no
- * more. Early: whatever can be done is done at every call. Drawn: at every
- * call so many operations of such streams as the dice say; what they favour
- * changes now and then, so that one stream may stand still while another runs
- * far ahead, or the host ahead of all. A wait does one operation at least, of
- * a stream that can: so every wait ends.
+ * Late: nothing is done when it is enqueued. A call that waits for an event
+ * makes the event's stream do the work before it, and that of other streams
+ * which this work waits for, no more. Early: whatever can be done is done at
+ * every call. Drawn: at every call so many operations of such streams as the
+ * dice say; what they favour changes now and then, so that one stream may stand
+ * still while another runs far ahead, or the host ahead of all. A wait does one
+ * operation at least, of a stream that can: so every wait ends.
  */
 #include "emulated_block.h"
 #include "emulated_queue.h"
@@ -65,7 +65,7 @@ static uint64_t draw(void)
     return x ^ (x >> 31);
 }
 
-/* What is favoured: operations of a call, and of which streams. */
+/* What the dice favour: how many operations in a call, and which streams. */
 static unsigned int most_of_a_call(void)
 {
     static const unsigned int weights[] = {0, 1, 1, 8};
@@ -266,8 +266,8 @@ bool emulated_stream_good(cudaStream_t stream)
     return stream && stream->alive;
 }
 
-/* Who gives a stream more than it holds waits inside of the runtime, while the
- * device goes on with whatever it can. */
+/* A caller that gives a stream more than it holds waits within the runtime,
+ * while the device goes on with whatever it can. */
 static void wait_for_a_place(cudaStream_t stream)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -325,9 +325,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
     if (flags != cudaStreamNonBlocking) {
         emulated_undefined("a stream that waits for the default stream");
     }
-    /* What threads of blocks need is taken with the first stream, not by the
-     * first kernel that has so many: a process grows by what an engine does in
-     * its run. Who only chooses a GPU runs none. */
+    /* The memory that threads of blocks need is taken with the first stream,
+     * not by the first kernel that has so many: a process grows by what an
+     * engine does in its run. A thread that only chooses a GPU makes no
+     * stream. */
     s = emulated_block_make() ? calloc(1, sizeof(*s)) : NULL;
     if (!s) {
         return emulated_say(cudaErrorMemoryAllocation);
@@ -361,7 +362,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     return emulated_say(cudaSuccess);
 }
 
-/* What it was given is done, or never will be. */
+/* The stream's work is done, or never will be. */
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     cudaStream_t *link = &streams;

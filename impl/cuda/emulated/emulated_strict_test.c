@@ -129,7 +129,7 @@ UNIT_TEST(test_limits)
     assert_int_equal(launch(DIM(1, 1, 65536), one, 0),
                      cudaErrorInvalidConfiguration);
     assert_int_equal(launch(one, one, 48 * 1024 + 1), cudaErrorInvalidValue);
-    assert_int_equal(finish(), cudaSuccess); /* nothing of it sticks */
+    assert_int_equal(finish(), cudaSuccess); /* the error does not stick */
 }
 
 UNIT_TEST(test_unloaded)

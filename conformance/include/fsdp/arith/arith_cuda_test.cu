@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arith_cuda_test.cu - shows that nvcc compiles the shared arithmetic for
- * the device and for the host. Whoever links it may run both and compare bits.
+ * arith_cuda_test.cu - shows that nvcc compiles the shared arithmetic for the
+ * device and for the host. A program that links it may run both and compare
+ * bits.
  */
 #include "bf16.h"
 #include "exp.h"

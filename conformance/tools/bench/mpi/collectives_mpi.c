@@ -6,9 +6,9 @@
  *     mpirun -n K bench-collectives [--samples N] [--filter TEXT] [--json FILE]
  *                                   [--commit C]
  *
- * Both are measured in turns, so that what else the machine does falls on
- * both; a sample is the slowest rank's time, and a ratio the median of the
- * pairs' ratios. Sizes are those of the whole: K blocks.
+ * Both are measured in turns, so that other load on the machine affects both; a
+ * sample is the slowest rank's time, and a ratio the median of the pairs'
+ * ratios. Sizes are those of the whole: K blocks.
  */
 #include "tools/bench/bench_report.h"
 #include "world/arena.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call_log.h - a log of collectives: what the probes of MPI and of NCCL have
- * in common.
+ * call_log.h - a log of collectives, which the probes of MPI and of NCCL share.
  */
 #ifndef FSDP_CTS_CALL_LOG_H
 #define FSDP_CTS_CALL_LOG_H
@@ -15,18 +14,19 @@ struct probe_call {
     uint32_t kind, dtype, mode;
     int64_t comm, root;
     int64_t n, total, bytes; /* elements of a rank's part, of all, n in bytes */
-    int in_place;            /* 1, 0; -1: not known, or makes no sense */
+    int in_place;            /* 1, 0; -1: not known, or has no meaning */
 };
 
 struct call_log {
     struct probe_log log;
     uint64_t calls;
     uint32_t comms;
-    /* Steps: the first begins before call `first`, then one every `every`
-     * calls. 0: nobody asked. */
+    /* Steps: the first begins before call `first`, and then one every `every`
+     * calls. 0: no steps were asked for. */
     uint64_t first, every;
     uint64_t sends, send_bytes, puts, put_bytes;
-    void (*heap_mark)(const char *name); /* of the probe of the heap, if here */
+    void (*heap_mark)(const char *name); /* the function of the heap's probe, if
+                                          * that is loaded */
 };
 #define CALL_LOG_INITIAL         \
     {                            \

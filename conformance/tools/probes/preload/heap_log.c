@@ -192,9 +192,9 @@ static void in_parent(void)
     heap_maps_unlock();
 }
 
-/* A child has its own log, which begins when there is something to say: most
- * children become another program at once. What it inherited stays live; its
- * peak begins there. */
+/* A child has its own log, which begins when there is something to write: most
+ * children become another program at once. The memory that it inherited stays
+ * live, and its peak begins at that. */
 static void in_child(void)
 {
     uint64_t now = read_of(&live);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heap_maps.c - anonymous memory that a program maps by itself, past malloc:
- * allocators of frameworks do, and so does who hides a copy. What the C library
- * maps for malloc and for threads does not come by here.
+ * heap_maps.c - anonymous memory that a program maps by itself, past malloc, as
+ * allocators of frameworks do, and programs that hide a copy. The C library's
+ * own mappings, for malloc and for threads, do not come through these
+ * functions.
  *
- * Only memory that can be written when it is mapped counts: what is reserved
- * takes none.
+ * Only memory that can be written when it is mapped counts: reserved address
+ * space takes none.
  */
 #include "tools/probes/preload/heap_probe.h"
 
@@ -47,7 +48,8 @@ static void add(uintptr_t begin, uintptr_t end)
     ranges[n_ranges++] = (struct range){begin, end};
 }
 
-/* Takes [begin, end) out of all ranges; how many bytes of it were in them. */
+/* Removes [begin, end) from all ranges; returns how many of its bytes were in
+ * them. */
 static uint64_t take(uintptr_t begin, uintptr_t end)
 {
     uint64_t taken = 0;

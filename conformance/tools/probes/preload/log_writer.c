@@ -294,7 +294,8 @@ void probe_log_write(struct probe_log *log, struct probe_line *line)
     line->text[line->length++] = '\n';
     if (fstat(log->fd, &st) != 0 || st.st_dev != log->device ||
         st.st_ino != log->inode) {
-        log->fd = -1; /* it is somebody else's by now */
+        log->fd = -1; /* the program may have given the number to another
+                       * file */
         give_up(log, "the program has closed the log");
         errno = kept;
         return;

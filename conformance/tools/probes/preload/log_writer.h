@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log_writer.h - a probe's log as it is written: one JSON object a line, each
- * by one write, so that the log of a program that is killed can be read up to
- * there.
+ * log_writer.h - writes a probe's log: one JSON object a line, each by one
+ * write, so that the log of a program that is killed can be read up to that
+ * point.
  *
  * It lives in other people's programs: it takes no memory, leaves errno and
- * signals alone, prints only to say once that there is no log, or no more of
- * it, and never ends the program.
+ * signals alone, prints only once, to say that there is no log or that it ends,
+ * and never ends the program.
  */
 #ifndef FSDP_CTS_LOG_WRITER_H
 #define FSDP_CTS_LOG_WRITER_H
@@ -35,7 +35,8 @@ struct probe_line {
 void probe_line_begin(struct probe_line *line, const char *type);
 __attribute__((format(printf, 2, 3))) void
 probe_line_add(struct probe_line *line, const char *format, ...);
-/* ,"key":"text": at most 255 bytes of it; what is not printable ASCII is ?. */
+/* ,"key":"text": at most 255 bytes of the text; bytes that are not printable
+ * ASCII become ?. */
 void probe_line_text(struct probe_line *line, const char *key,
                      const char *text);
 /* ,"key":n: a number, a string above 2^53, or null. */
@@ -45,15 +46,16 @@ void probe_line_null(struct probe_line *line, const char *key);
 enum probe_log_state {
     PROBE_LOG_CLOSED = 0,
     PROBE_LOG_OPEN = 1,
-    PROBE_LOG_OVER = 2, /* ended, failed, or nobody wants one */
+    PROBE_LOG_OVER = 2, /* ended, failed, or none was asked for */
 };
 
 struct probe_log {
-    pthread_mutex_t lock; /* of `state`, and of the order of lines */
+    pthread_mutex_t lock; /* for `state`, and the order of lines */
     uint32_t state;       /* enum probe_log_state */
     int fd;
     pid_t pid;
-    dev_t device; /* of the file: the program may close our descriptor */
+    dev_t device; /* of the file: the program may close our descriptor and reuse
+                   * its number */
     ino_t inode;
     char path[PROBE_PATH_BYTES];
 };
@@ -62,12 +64,13 @@ struct probe_log {
         .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 \
     }
 
-/* What is known of the process. */
+/* The facts about the process in the log's header. */
 struct probe_head {
     uint32_t source;
     const char *library;
     int64_t rank, world; /* -1: unknown */
-    pid_t parent;        /* it was forked from; 0: it was not */
+    pid_t parent;        /* if it was forked: from which process; 0: it was
+                          * not */
 };
 
 /* All four are called with the lock held. */
@@ -77,11 +80,11 @@ bool probe_log_open(struct probe_log *log, const struct probe_head *head);
 /* Ends the object and writes it. A failure ends the log. */
 void probe_log_write(struct probe_log *log, struct probe_line *line);
 void probe_log_close(struct probe_log *log);
-/* In a child after fork: the parent's log is none of its business. */
+/* In a child after fork: forgets the parent's log. */
 void probe_log_forget(struct probe_log *log);
 
-/* Of the process, as launchers tell it (RANK of torchrun, Open MPI's, PMI's,
- * Slurm's); -1: none does. */
+/* The rank of the process, as launchers tell it (RANK of torchrun, Open MPI's,
+ * PMI's, Slurm's); -1: none does. */
 int64_t probe_rank_of_environment(void);
 int64_t probe_world_of_environment(void);
 

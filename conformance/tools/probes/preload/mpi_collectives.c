@@ -102,8 +102,8 @@ COLLECTIVE(Barrier, Ibarrier, (MPI_Comm comm), (comm),
 
 /* ---- Those with a root ---- */
 
-/* What only the root knows is looked at there alone. In an intercommunicator
- * the root passes MPI_ROOT, which is no rank. */
+/* Arguments that only the root has are read there alone. In an
+ * intercommunicator the root passes MPI_ROOT, which is no rank. */
 static bool is_root(const struct mpi_probe_call *c, int root)
 {
     return root == c->me || root == MPI_ROOT;
@@ -206,7 +206,7 @@ COLLECTIVE(Exscan, Iexscan,
            (mpi_probe_whole(&c, PROBE_EXSCAN, count, type, in),
             mpi_probe_op(&c, op)))
 
-/* Of neighbors the log knows what goes to each, not how many there are. */
+/* For neighbors the log has the part of each, not how many there are. */
 static void fill_neighbors(struct mpi_probe_call *c, uint32_t kind, int count,
                            MPI_Datatype type)
 {

@@ -60,7 +60,7 @@ static void end(uint32_t how)
     unlock();
 }
 
-/* Who leaves without MPI_Finalize. */
+/* Ends the log of a program that leaves without MPI_Finalize. */
 __attribute__((destructor)) static void at_exit(void)
 {
     end(PROBE_EXITED);

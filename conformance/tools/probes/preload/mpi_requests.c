@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpi_requests.c - persistent requests: what was said when they were made is
- * logged each time they are started. Of plain messages only their number and
- * bytes are kept.
+ * mpi_requests.c - persistent requests: the arguments with which they were made
+ * are logged each time they are started. Of plain messages only their number
+ * and bytes are kept.
  */
 #include "tools/probes/preload/mpi_probe.h"
 

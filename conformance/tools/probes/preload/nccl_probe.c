@@ -202,7 +202,7 @@ static void *log_call(const struct probe_call *call)
     return pointer_of(seq);
 }
 
-/* What a call came to on the GPU. */
+/* Logs a launch: how a call ran on the GPU. */
 static void log_launch(int64_t call, int64_t comm, const struct nccl_coll *c)
 {
     struct probe_call d =

@@ -28,7 +28,8 @@ enum {
 /* Kinds of events: bits of a mask, one of them is an event's type. */
 enum nccl_profile {
     NCCL_PROFILE_GROUP = 1 << 0,
-    NCCL_PROFILE_COLL = 1 << 1, /* as it is launched, with its buffers */
+    NCCL_PROFILE_COLL = 1 << 1, /* an operation as it is launched, with its
+                                 * buffers */
     NCCL_PROFILE_P2P = 1 << 2,
     NCCL_PROFILE_PROXY_OP = 1 << 3,
     NCCL_PROFILE_PROXY_STEP = 1 << 4,
@@ -55,8 +56,8 @@ struct nccl_coll {
     const char *proto; /* "SIMPLE" */
 };
 
-/* The largest member decides a union's size, which nobody depends on: an event
- * is read during the call alone. */
+/* The union's size is that of its largest member, but nothing depends on it: an
+ * event is only read during the call. */
 struct nccl_event_v4 {
     uint8_t type;
     void *parent;

@@ -137,8 +137,8 @@ static void *open_comm(uint64_t id, const char *name, int ranks, int rank)
     return context;
 }
 
-/* What ncclAllGather and its kin do before they return: the call, within the
- * group that NCCL makes for it if the program made none. */
+/* ncclAllGather and its kin before they return: the call, within the group that
+ * NCCL makes for it if the program made none. */
 static void *call(void *context, const char *func, size_t count,
                   const char *datatype)
 {
@@ -154,7 +154,7 @@ static void *call(void *context, const char *func, size_t count,
     return handle;
 }
 
-/* What happens when its kernel is enqueued: after the call, maybe in another
+/* The enqueueing of a call's kernel: after the call, maybe in another
  * thread. */
 static void *launch(void *context, void *of, const char *func, size_t count,
                     const char *datatype, const void *in, void *out)
@@ -208,7 +208,7 @@ static void train(void *comm)
 }
 
 /* A group: calls first, launches later, by size and not in order; stops in any
- * order, some twice, some never; and events that nobody asked for. */
+ * order, some twice, some never; and events that were not asked for. */
 static void disorder(void *comm)
 {
     void *h[16];

@@ -133,8 +133,9 @@ static bool take_turns(struct follow *f, uint32_t kind, uint64_t group,
     return true;
 }
 
-/* What is not recorded: it is of all ranks, small, and never empty, which
- * tells it from a barrier. `but` bytes would be a recorded all-gather. */
+/* Skips exchanges, which are not recorded: they are of all ranks, small, and
+ * never empty, which tells them from a barrier. One of `but` bytes would be a
+ * recorded all-gather. */
 static void skip_exchanges(struct follow *f, uint64_t but)
 {
     while (f->at + 1 < f->log->n_calls &&
