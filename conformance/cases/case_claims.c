@@ -32,7 +32,9 @@ static bool has_layout(const struct run_case *c, uint32_t layout)
 
 static bool has_strategy(const struct run_case *c, uint32_t strategy)
 {
-    return c->strategy == strategy;
+    /* A unit that says itself whether it is resharded may stay, as here. */
+    return c->strategy == strategy || (strategy == CASE_SHARD_GRAD_OP &&
+                                       case_graph_has(c, GRAPH_OWN_RESHARD));
 }
 
 static bool has_fold(const struct run_case *c, uint32_t fold)
@@ -182,7 +184,9 @@ const struct claim known_claims[] = {
      .asked_by = has_layout, .value = FSDP_LAYOUT_PER_PARAMETER},
     {"full-shard", CLAIM_CORE, .text = core, .asked_by = has_strategy,
      .value = CASE_FULL_SHARD},
-    {"shard-grad-op", CLAIM_ENGINE, .text = "cases of this strategy",
+    {"shard-grad-op", CLAIM_ENGINE,
+     .text = "cases of this strategy; random graphs of which a unit says "
+             "itself whether it is resharded",
      .asked_by = has_strategy, .value = CASE_SHARD_GRAD_OP},
     {"no-shard", CLAIM_ENGINE, .text = "cases of this strategy",
      .asked_by = has_strategy, .value = CASE_NO_SHARD},

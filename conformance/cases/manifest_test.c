@@ -59,7 +59,9 @@ UNIT_TEST(the_list_is_the_pinned_one)
         sprintf(hex + 2 * i, "%02x", digest[i]);
     }
     if (list.n != manifest_count || strcmp(hex, manifest_sha256) != 0) {
-        print_error("cases.txt has %u cases, SHA-256 %s\n", list.n, hex);
+        print_error("cases.txt has %u cases, SHA-256 with scripts.txt %s; "
+                    "manifest.c pins %u, %s\n",
+                    list.n, hex, manifest_count, manifest_sha256);
     }
     assert_int_equal(list.n, manifest_count);
     assert_string_equal(hex, manifest_sha256);

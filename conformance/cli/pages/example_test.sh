@@ -47,7 +47,9 @@ result 'its levels and sums are those of the run' "$(
     grep -E '^    (level |and [0-9]+ that |NON-CONFORMANT: )' \
         "$root/docs/interpreting.md" | sed 's/^    //' >said
     [ "$(wc -l <said)" -ge 10 ] || echo 'they are not shown'
-    grep -vxFf out said
+    grep -vxFf out said | sed 's,^,docs/interpreting.md shows: ,'
+    grep -E '^(level |and [0-9]+ that |NON-CONFORMANT: )' out |
+        grep -vxFf said | sed 's/^/the run prints: /'
 )"
 
 finish 5

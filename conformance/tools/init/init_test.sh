@@ -101,6 +101,14 @@ for n in 0 1 2 3 4; do
         fi
     )"
 done
+# Of all cases, as the docs say it: a graph's, too.
+result 'all cases, of the first two rungs' "$(
+    "$cts" run --engine ./rung0.so --level layout >out 2>err
+    grep -A1 '^look at this first' out | grep -q '^fail layout.covers-once ' ||
+        grep -m1 '^fail' err out
+    "$cts" run --engine ./rung1.so --level layout --partial-ok >out 2>err ||
+        grep -m1 '^fail' err out
+)"
 result 'all of it, in C' "$(
     compile C "$whole" ./whole.so
     got=$("$cts" run --engine ./whole.so --quiet 2>err)

@@ -169,8 +169,12 @@ static void compare_number(const struct record_row *row, const json_t *s)
     const uint64_t most = row->most != 0 ? row->most : UINT32_MAX;
 
     if (row->type == &record_version) {
-        assert_int_equal(json_integer_value(json_object_get(s, "const")),
-                         row->most);
+        const json_int_t said = json_integer_value(json_object_get(s, "const"));
+
+        if (said < 0 || (uint64_t)said != row->most) {
+            fail_msg("%s: the schema has the const %lld, the table %llu",
+                     row->key, (long long)said, (unsigned long long)row->most);
+        }
     } else if (row->type == &record_i32) {
         s = of_type(row->key, s, "integer");
         compare_range(row->key, s, "minimum", "maximum", INT32_MIN, INT32_MAX);
@@ -251,10 +255,16 @@ static void compare_object(const char *key, const struct record_table *table,
     for (size_t i = 0; i < table->n; i++) {
         const struct record_row *const row = &table->row[i];
 
-        if (!json_object_get(properties, row->key) ||
-            has_text(required, row->key) == row->optional) {
-            fail_msg("%s: the schema does not ask, or asks, for \"%s\"", key,
-                     row->key);
+        if (!json_object_get(properties, row->key)) {
+            fail_msg("%s: the table has a field \"%s\", the schema's "
+                     "properties lack it",
+                     key, row->key);
+        }
+        if (has_text(required, row->key) == row->optional) {
+            fail_msg("%s: \"%s\" is %s in the table, and the schema's list "
+                     "of what is required %s it",
+                     key, row->key, row->optional ? "optional" : "mandatory",
+                     row->optional ? "has" : "lacks");
         }
         n_required += !row->optional;
         compare_row(row, json_object_get(properties, row->key));
