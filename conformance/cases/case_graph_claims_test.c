@@ -4,7 +4,7 @@
  * needed by some graphs and not by others; and for some parts of graphs the
  * claims are known by hand.
  */
-#include "cases/case_claims.h"
+#include "cases/case_claims_testing.h"
 #include "cases/case_graph.h"
 #include "cases/case_graph_claims.h"
 #include "testing/unit_testing.h"
@@ -101,19 +101,6 @@ UNIT_TEST(one_window_crosses_none)
     assert_true(n > 100);
 }
 
-static bool needs(const struct run_case *c, const char *claim)
-{
-    const char *list[CASE_MAX_CLAIMS];
-    const uint32_t n = case_claims(c, list);
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (strcmp(list[i], claim) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A unit that says itself whether it is resharded may stay: of engines that
  * reshard all of them, no such graph is asked. */
 UNIT_TEST(units_that_may_stay_need_their_strategy)
@@ -126,7 +113,7 @@ UNIT_TEST(units_that_may_stay_need_their_strategy)
         case_sharded(&c, &c);
         if (c.strategy == CASE_FULL_SHARD) {
             n += wants(&c, "graph-own-reshard");
-            assert_int_equal(needs(&c, "shard-grad-op"),
+            assert_int_equal(case_needs(&c, "shard-grad-op"),
                              wants(&c, "graph-own-reshard"));
         }
     }

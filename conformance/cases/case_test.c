@@ -3,7 +3,7 @@
  * case_test.c - names, ids, checks, options and baseline keys of cases; and
  * whether they leave gradients unreduced.
  */
-#include "cases/case_claims.h"
+#include "cases/case_claims_testing.h"
 #include "testing/unit_testing.h"
 
 #include <math.h>
@@ -386,19 +386,6 @@ UNIT_TEST(what_matters_unsharded_has_a_key_of_its_own)
     assert_false(same_key(&ring, &d));
 }
 
-static bool is_claim_of(const struct run_case *c, const char *claim)
-{
-    const char *list[CASE_MAX_CLAIMS];
-    const uint32_t n = case_claims(c, list);
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (strcmp(list[i], claim) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Only microbatches that the case has are looked at, and the claim depends on
  * them alone. */
 UNIT_TEST(a_microbatch_may_stay_unreduced)
@@ -409,10 +396,10 @@ UNIT_TEST(a_microbatch_may_stay_unreduced)
     c.sync[1] = 1;
     c.sync[2] = 0;
     assert_false(case_leaves_unreduced(&c));
-    assert_false(is_claim_of(&c, "no-sync"));
+    assert_false(case_needs(&c, "no-sync"));
     c.sync[0] = 0;
     assert_true(case_leaves_unreduced(&c));
-    assert_true(is_claim_of(&c, "no-sync"));
+    assert_true(case_needs(&c, "no-sync"));
     c.microbatches = UINT32_MAX; /* a case that case_check would refuse */
     for (uint32_t b = 0; b < CASE_MAX_MICROBATCHES; b++) {
         c.sync[b] = 1;
